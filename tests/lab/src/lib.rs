@@ -1,1 +1,10 @@
-//! The lab.
+//! A data centre in a box: OpenShift's real machine, control plane and cloud controllers on a real apiserver, two or more
+//! simulated vCenters, and named stand-ins for the parts that cannot be built outside OpenShift. docs/lab.md tells its story.
+
+pub mod agent;
+pub mod cache;
+pub mod kubernetes;
+pub mod process;
+pub mod standins;
+pub mod tools;
+pub mod yaml;

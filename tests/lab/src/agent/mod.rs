@@ -1,0 +1,1 @@
+//! The node agent: what stands in the place of the kubelet.

@@ -1,0 +1,1 @@
+//! Stand-ins for the OpenShift operators that cannot be built outside OpenShift.

@@ -1,0 +1,1 @@
+//! Finds or builds the Go programs the lab runs.
