@@ -3,7 +3,12 @@
 
 pub mod agent;
 pub mod cache;
+pub mod commands;
+pub mod component;
+pub mod control_plane;
 pub mod kubernetes;
+pub mod net;
+pub mod pki;
 pub mod process;
 pub mod standins;
 pub mod tools;
