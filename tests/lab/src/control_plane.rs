@@ -175,7 +175,9 @@ fn apiserver_arguments(files: &Files<'_>, authority: &Authority, address: IpAddr
     let aggregation = Authority::new("lab-request-header-ca")?;
     files.write("pki/request-header-ca.crt", &aggregation.certificate)?;
     files.write_pair("aggregator", &aggregation.client("aggregator", None)?)?;
-    files.write("pki/service-accounts.key", &pki::signing_key()?)?;
+    let tokens = pki::signing_key()?;
+    files.write("pki/service-accounts.key", &tokens.private)?;
+    files.write("pki/service-accounts.pub", &tokens.public)?;
     files.write("audit-policy.yaml", AUDIT_POLICY)?;
     files.write("egress.yaml", &egress_configuration(egress))?;
     Ok(vec![
@@ -200,7 +202,7 @@ fn apiserver_arguments(files: &Files<'_>, authority: &Authority, address: IpAddr
         format!("--proxy-client-cert-file={}", files.path("pki/aggregator.crt")),
         format!("--proxy-client-key-file={}", files.path("pki/aggregator.key")),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!("--service-account-key-file={}", files.path("pki/service-accounts.key")),
+        format!("--service-account-key-file={}", files.path("pki/service-accounts.pub")),
         format!("--service-account-signing-key-file={}", files.path("pki/service-accounts.key")),
         "--authorization-mode=RBAC".to_owned(),
         "--allow-privileged=true".to_owned(),

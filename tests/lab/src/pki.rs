@@ -71,10 +71,15 @@ impl Authority {
     }
 }
 
-/// A private key alone, PEM, as service account tokens are signed with.
-pub fn signing_key() -> Result<String, Error> {
+/// A key pair without a certificate, PEM, as service account tokens are signed with.
+pub struct SigningKey {
+    pub private: String,
+    pub public: String,
+}
+
+pub fn signing_key() -> Result<SigningKey, Error> {
     let key = KeyPair::generate().map_err(|source| Error { name: "service account tokens".to_owned(), source })?;
-    Ok(key.serialize_pem())
+    Ok(SigningKey { private: key.serialize_pem(), public: key.public_key_pem() })
 }
 
 fn named(name: &str) -> CertificateParams {
