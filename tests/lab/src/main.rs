@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    vmi_lab::commands::main(std::env::args_os().collect())
+    vmi_lab::commands::main(&std::env::args_os().collect::<Vec<_>>())
 }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use crate::process;
 
 /// Runs the command line `arguments`, the first of which is the program itself.
-pub fn main(arguments: Vec<OsString>) -> ExitCode {
+pub fn main(arguments: &[OsString]) -> ExitCode {
     // Not a command for people, and every process of a lab comes this way: no parser, no runtime, straight to the point.
-    if let Some((parent, program, rest)) = exec_arguments(&arguments) {
+    if let Some((parent, program, rest)) = exec_arguments(arguments) {
         let error = process::exec(parent, Path::new(program), rest);
         eprintln!("cannot start {}: {error}", Path::new(program).display());
         return ExitCode::from(127);
