@@ -58,6 +58,7 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("GET /sessions", reply(s.listSessions))
 	mux.HandleFunc("GET /vms", reply(s.listMachines))
 	mux.HandleFunc("POST /vms/{vcenter}/{name}/{action}", reply(s.actOnMachine))
+	mux.HandleFunc("POST /vcenters/{vcenter}/vms", reply(s.installMachine))
 	mux.HandleFunc("POST /vcenters/{vcenter}/tags", reply(s.attachTag))
 	mux.HandleFunc("POST /vcenters/{vcenter}/folders", reply(s.createFolder))
 	mux.HandleFunc("GET /faults", reply(s.listFaults))
