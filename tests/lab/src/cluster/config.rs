@@ -19,11 +19,9 @@ pub struct FailureDomain {
 /// The name, region and zone of a vCenter's compute cluster.
 pub fn failure_domain(shape: &Shape, vcenter: &Vcenter, zone: &str) -> FailureDomain {
     match shape.failure_domains {
-        FailureDomains::Named => FailureDomain {
-            name: format!("fd-{zone}"),
-            region: format!("region-{}", vcenter.name),
-            zone: format!("zone-{zone}"),
-        },
+        FailureDomains::Named => {
+            FailureDomain { name: format!("fd-{zone}"), region: format!("region-{}", vcenter.name), zone: format!("zone-{zone}") }
+        }
         FailureDomains::Generated => FailureDomain {
             name: "generated-failure-domain".to_owned(),
             region: "generated-region".to_owned(),

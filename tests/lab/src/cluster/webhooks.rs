@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 
 use super::Error;
 
-/// The configurations in `files` (YAML or JSON), each with `ca` as its bundle; reached through their Services, as they say.
-pub fn read(files: &[&Path], ca: &str) -> Result<Vec<Value>, Error> {
+/// The configurations below `folder`, each with `ca` as its bundle; reached through their Services, as they say.
+pub fn read(folder: &Path, ca: &str) -> Result<Vec<Value>, Error> {
     let bundle = base64::engine::general_purpose::STANDARD.encode(ca);
+    let fail = |path: &Path, reason: String| Error::Manifest { name: path.display().to_string(), reason };
     let mut configurations = Vec::new();
-    for path in files {
-        let fail = |reason: String| Error::Manifest { name: path.display().to_string(), reason };
-        let text = fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-        for mut document in crate::yaml::documents(&text).map_err(|error| fail(error.to_string()))? {
+    for entry in fs::read_dir(folder).map_err(|error| fail(folder, error.to_string()))? {
+        let path = entry.map_err(|error| fail(folder, error.to_string()))?.path();
+        let text = fs::read_to_string(&path).map_err(|error| fail(&path, error.to_string()))?;
+        for mut document in crate::yaml::documents(&text).map_err(|error| fail(&path, error.to_string()))? {
             if !document["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")) {
                 continue;
             }
