@@ -3,8 +3,17 @@
 
 pub mod agent;
 pub mod cache;
+pub mod commands;
+pub mod component;
+pub mod control_plane;
+pub mod home;
 pub mod kubernetes;
+pub mod net;
+pub mod nodes;
+pub mod pki;
 pub mod process;
+pub mod shape;
 pub mod standins;
 pub mod tools;
+pub mod vcenter;
 pub mod yaml;
