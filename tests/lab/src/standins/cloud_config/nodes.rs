@@ -115,7 +115,9 @@ fn merge(value: Node, pairs: &mut Vec<(Node, Node)>) -> Result<(), Refused> {
         Node::Map(merged) => pairs.extend(merged),
         Node::List(maps) => {
             for map in maps.into_iter().rev() {
-                let Node::Map(merged) = map else { return Err(Refused("map merge requires map or sequence of maps as the value".to_owned())) };
+                let Node::Map(merged) = map else {
+                    return Err(Refused("map merge requires map or sequence of maps as the value".to_owned()));
+                };
                 pairs.extend(merged);
             }
         }

@@ -61,5 +61,8 @@ fn looks_like_a_float(text: &str) -> bool {
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let exponent = exponent.map(|exponent| exponent.strip_prefix(['+', '-']).unwrap_or(exponent));
-    digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent.is_none_or(|part| !part.is_empty() && digits(part))
+    digits(whole)
+        && digits(fraction)
+        && !(whole.is_empty() && fraction.is_empty())
+        && exponent.is_none_or(|part| !part.is_empty() && digits(part))
 }
