@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +55,18 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::File { path, source }
 }
 
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has this process keep its labs below `folder`, whatever the environment says. The first call decides.
+pub fn use_folder(folder: &Path) {
+    CHOSEN.get_or_init(|| folder.to_owned());
+}
+
 /// The folder of all labs of this user.
 pub fn folder() -> PathBuf {
+    if let Some(chosen) = CHOSEN.get() {
+        return chosen.clone();
+    }
     match std::env::var_os("VMI_LAB_HOME") {
         Some(folder) if !folder.is_empty() => PathBuf::from(folder),
         _ => std::env::temp_dir().join(format!("vmi-lab-{}", rustix::process::getuid().as_raw())),
@@ -108,9 +119,7 @@ pub fn names() -> Result<Vec<String>, Error> {
 pub fn read(name: &str) -> Result<Option<Record>, Error> {
     let path = of(name).join("lab.json");
     match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| Error::Record { path, reason: error.to_string() }),
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Record { path, reason: error.to_string() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(at(&path)(error)),
     }

@@ -32,9 +32,6 @@ struct Arguments {
     /// Whose behaviour: 4.17, 4.21 or next.
     #[arg(long)]
     generation: Generation,
-    /// The release to report; RELEASE_VERSION from the environment where it is left out.
-    #[arg(long)]
-    version: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -45,7 +42,7 @@ enum Job {
 
 pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
     let arguments = Arguments::try_parse_from(["cccmo".to_owned()].iter().chain(arguments))?;
-    let version = arguments.version.map_or_else(release_version, Ok)?;
+    let version = release_version()?;
     match arguments.job {
         Job::ConfigSync => config_sync::keep(&client, &version, arguments.generation).await,
         Job::Operator => operator::keep(&client, &version, arguments.generation).await,
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn the_job_and_the_generation_must_be_known() {
         let parse = |line: &str| Arguments::try_parse_from(line.split(' ')).map(|_| ()).map_err(|error| error.to_string());
-        assert_eq!(parse("cccmo operator --generation 4.21 --version 4.21.0"), Ok(()));
+        assert_eq!(parse("cccmo operator --generation 4.21"), Ok(()));
         assert_eq!(parse("cccmo config-sync --generation next"), Ok(()));
         assert!(parse("cccmo config-sync --generation 5").unwrap_err().contains("use 4.17, 4.21 or next"));
         assert!(parse("cccmo both --generation next").is_err());

@@ -30,16 +30,11 @@ const TARGET_MARK: &str = "cloudcredential.openshift.io/credentials-request";
 const FINALIZER: &str = "cloudcredential.openshift.io/deprovision";
 
 #[derive(Parser)]
-struct Arguments {
-    /// The release to report; RELEASE_VERSION from the environment where it is left out.
-    #[arg(long)]
-    version: Option<String>,
-}
+struct Arguments {}
 
 pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
-    let arguments = Arguments::try_parse_from(["cco".to_owned()].iter().chain(arguments))?;
-    let version = arguments.version.map_or_else(release_version, Ok)?;
-    keep(&client, &version).await
+    Arguments::try_parse_from(["cco".to_owned()].iter().chain(arguments))?;
+    keep(&client, &release_version()?).await
 }
 
 /// Keeps the target secrets, the requests' status and the ClusterOperator, for ever.
