@@ -75,7 +75,8 @@ pub const VALIDATING_WEBHOOK: Kind =
     cluster("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
 pub const MUTATING_WEBHOOK: Kind =
     cluster("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
-pub const ADMISSION_POLICY: Kind = cluster("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies");
+pub const ADMISSION_POLICY: Kind =
+    cluster("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies");
 pub const ADMISSION_POLICY_BINDING: Kind =
     cluster("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings");
 
@@ -216,10 +217,11 @@ pub async fn merge(client: &Client, kind: Kind, namespace: &str, name: &str, pat
 
 /// A JSON merge patch of the status subresource.
 pub async fn merge_status(client: &Client, kind: Kind, namespace: &str, name: &str, patch: &Value) -> Result<DynamicObject, Error> {
-    kind.api(client, namespace)
-        .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .map_err(failed("patch the status of", kind, name))
+    kind.api(client, namespace).patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(failed(
+        "patch the status of",
+        kind,
+        name,
+    ))
 }
 
 /// Deletes the object; that it is gone already is no error.
