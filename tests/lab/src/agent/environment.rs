@@ -57,7 +57,7 @@ pub(super) fn environment(
         };
         match objects(kind, name) {
             Some(object) => {
-                variables.extend(entries(kind, &object).into_iter().map(|(key, value)| (format!("{prefix}{key}"), lossy(value))))
+                variables.extend(entries(kind, &object).into_iter().map(|(key, value)| (format!("{prefix}{key}"), lossy(&value))));
             }
             None if optional == Some(true) => {}
             None => return Err(missing(kind, name)),
@@ -102,7 +102,7 @@ pub(super) fn missing(kind: Kind, name: &str) -> String {
     format!("{} {name:?} not found", kind.kind.to_lowercase())
 }
 
-fn lossy(bytes: Vec<u8>) -> String {
+fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
