@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -40,49 +41,45 @@ func inventory(ctx context.Context, p *peer, o *options) error {
 func structure(ctx context.Context, p *peer, finder *find.Finder) error {
 	var refs []types.ManagedObjectReference
 	clusters, err := finder.ClusterComputeResourceList(ctx, "*")
-	if err != nil {
+	if err := gather(&refs, clusters, err); err != nil {
 		return err
 	}
 	for _, cluster := range clusters {
-		refs = append(refs, cluster.Reference())
 		hosts, err := finder.HostSystemList(ctx, cluster.InventoryPath+"/*")
-		if err != nil {
+		if err := gather(&refs, hosts, err); err != nil {
 			return err
-		}
-		for _, host := range hosts {
-			refs = append(refs, host.Reference())
 		}
 		pools, err := finder.ResourcePoolList(ctx, cluster.InventoryPath+"/Resources/...")
-		if err != nil {
+		if err := gather(&refs, pools, err); err != nil {
 			return err
-		}
-		for _, pool := range pools {
-			refs = append(refs, pool.Reference())
 		}
 	}
 	datastores, err := finder.DatastoreList(ctx, "*")
-	if err != nil {
+	if err := gather(&refs, datastores, err); err != nil {
 		return err
-	}
-	for _, datastore := range datastores {
-		refs = append(refs, datastore.Reference())
 	}
 	networks, err := finder.NetworkList(ctx, "*")
-	if err != nil {
+	if err := gather(&refs, networks, err); err != nil {
 		return err
-	}
-	for _, network := range networks {
-		refs = append(refs, network.Reference())
 	}
 	folders, err := finder.FolderList(ctx, "*")
-	if err != nil {
+	if err := gather(&refs, folders, err); err != nil {
 		return err
-	}
-	for _, folder := range folders {
-		refs = append(refs, folder.Reference())
 	}
 	var entities []mo.ManagedEntity
 	return property.DefaultCollector(p.Client).Retrieve(ctx, refs, []string{"name", "parent"}, &entities)
+}
+
+// gather adds the references of a list; to the finder an empty list is an error.
+func gather[T mo.Reference](refs *[]types.ManagedObjectReference, list []T, err error) error {
+	for _, item := range list {
+		*refs = append(*refs, item.Reference())
+	}
+	var none *find.NotFoundError
+	if errors.As(err, &none) {
+		return nil
+	}
+	return err
 }
 
 func machines(ctx context.Context, p *peer) error {
