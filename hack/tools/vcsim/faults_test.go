@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -91,6 +92,36 @@ func TestDropAndTruncateAndGarbageLeaveNoWholeAnswer(t *testing.T) {
 		s.ask("DELETE", "/vcenters/a/faults", nil, nil, http.StatusOK)
 		s.must(s.ping(client))
 	}
+}
+
+func TestAnAnswerWithoutABodyIsDroppedToo(t *testing.T) {
+	s := startTest(t)
+	r := rest.NewClient(s.login("a").Client)
+	s.must(r.Login(s.context(), url.UserPassword(testUser, testPassword)))
+	s.fault("a", fault{Kind: "drop", Method: "DELETE *"})
+	request, err := http.NewRequest("DELETE", "https://"+s.vc("a").address+restSession, nil)
+	s.must(err)
+	response, err := r.Client.Client.Transport.RoundTrip(request)
+	if err == nil {
+		_, err = io.ReadAll(response.Body)
+	}
+	if err == nil {
+		t.Fatal("the answer came whole")
+	}
+}
+
+func TestOnlyTheFirstOfTwoAnsweringFaultsIsUsedUpByACall(t *testing.T) {
+	s := startTest(t)
+	client := s.login("a")
+	for _, code := range []int{502, 503} {
+		s.fault("a", fault{Kind: "status", Code: code, Method: "CurrentTime", Count: 1})
+	}
+	for _, code := range []string{"502", "503"} {
+		if err := s.ping(client); err == nil || !strings.Contains(err.Error(), code) {
+			t.Errorf("%s expected: %v", code, err)
+		}
+	}
+	s.must(s.ping(client))
 }
 
 func TestEndedSessionsAreRefusedByBothAPIs(t *testing.T) {
