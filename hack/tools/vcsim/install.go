@@ -48,7 +48,6 @@ func (s *site) installMachine(r *http.Request) (any, error) {
 	task, err := template.Clone(ctx, folder, request.Name, types.VirtualMachineCloneSpec{
 		Location: types.VirtualMachineRelocateSpec{Pool: &poolRef, Datastore: &datastoreRef},
 		Config:   &types.VirtualMachineConfigSpec{NumCPUs: request.CPUs, MemoryMB: request.MemoryMiB},
-		PowerOn:  true,
 	})
 	if err != nil {
 		return nil, err
@@ -58,5 +57,8 @@ func (s *site) installMachine(r *http.Request) (any, error) {
 		return nil, err
 	}
 	vm := object.NewVirtualMachine(v.client, made.Result.(types.ManagedObjectReference))
+	if err := act(ctx, vm, "poweron"); err != nil {
+		return nil, err
+	}
 	return map[string]string{"reference": vm.Reference().Value}, nil
 }

@@ -15,7 +15,7 @@ use crate::component::{self, Component};
 use crate::net::{self, Block};
 use crate::pki::{self, Authority, Pair};
 
-const APISERVER_PORT: u16 = 6443;
+pub const APISERVER_PORT: u16 = 6443;
 const ETCD_CLIENTS: u16 = 2379;
 const ETCD_PEERS: u16 = 2380;
 /// Where the node agent serves what a kubelet serves.

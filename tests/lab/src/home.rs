@@ -175,6 +175,20 @@ pub fn clear(name: &str) -> Result<usize, Error> {
     }
 }
 
+/// A block that no lab of this user and no other program uses. Labs of other users and homes look at the same time, so each
+/// begins at a place of its own.
+fn free_block(running: &[Record]) -> Result<Block, net::Error> {
+    let all: Vec<u8> = BLOCKS.collect();
+    let begin = std::process::id() as usize % all.len();
+    all.iter()
+        .cycle()
+        .skip(begin)
+        .take(all.len())
+        .map(|number| Block(*number))
+        .find(|block| !running.iter().any(|record| record.block == *block) && net::check_block(*block).is_ok())
+        .ok_or(net::Error::NoneLeft)
+}
+
 /// Prepares an empty folder and a block for a new lab. What crashed labs left behind is cleared first, this one's and the others'.
 pub fn reserve(name: &str, shape: &str, wanted: Option<Block>) -> Result<Record, Error> {
     if name.is_empty() || name.len() > 24 || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -190,13 +204,12 @@ pub fn reserve(name: &str, shape: &str, wanted: Option<Block>) -> Result<Record,
             clear(&left)?;
         }
     }
-    let free = |block: &Block| !running.iter().any(|record| record.block == *block) && net::vcenter_port(*block).is_ok();
     let block = match wanted {
         Some(block) => {
-            net::vcenter_port(block)?;
+            net::check_block(block)?;
             block
         }
-        None => BLOCKS.map(Block).find(free).ok_or(net::Error::NoneLeft)?,
+        None => free_block(&running)?,
     };
     let folder = of(name);
     fs::create_dir_all(folder.join("logs")).map_err(at(&folder))?;

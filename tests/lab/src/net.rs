@@ -76,6 +76,12 @@ pub fn vcenter_port(block: Block) -> Result<u16, Error> {
     }
 }
 
+/// Whether a lab could live in the block: nobody listens where its control plane and its first vCenter will.
+pub fn check_block(block: Block) -> Result<(), Error> {
+    vcenter_port(block)?;
+    check_free(SocketAddr::new(block.control_plane(), crate::control_plane::APISERVER_PORT))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
