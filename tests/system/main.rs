@@ -2,11 +2,15 @@
 //! whose names hold one of the words; each shape's lab is booted once and shared by the tests that leave it as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
+mod admission;
+mod machines;
+mod pods;
+mod stand_ins;
 mod support;
 
 use std::process::ExitCode;
 
-use support::suite::{self, Suite};
+use support::suite::{self, Depth, Suite};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -19,5 +23,27 @@ fn main() -> ExitCode {
 
 fn all() -> Suite {
     let mut suite = Suite::default();
+    alone!(suite, Depth::Ci, admission::{the_real_operator_moves_the_control_plane_and_admission_guards_the_source});
+    in_lab!(suite, "native", Depth::Ci, machines::{
+        the_real_cloud_controller_manager_initialises_nodes_from_their_virtual_machines,
+        a_machine_set_is_scaled_from_two_to_four_to_zero_by_the_real_controllers,
+        a_switched_off_machine_makes_its_node_unready_until_it_is_back,
+        a_deleted_machine_is_replaced_and_its_node_and_virtual_machine_leave,
+    });
+    in_lab!(suite, "native", Depth::Ci, pods::{
+        a_deleted_pod_comes_back_as_a_new_process,
+        a_wrong_password_shows_the_real_line_in_the_logs_of_the_cloud_controller_manager,
+    });
+    in_lab!(suite, "native", Depth::Ci, admission::{
+        an_added_vcenter_is_accepted_by_the_native_rules,
+        a_failure_domain_without_its_vcenter_is_refused_by_the_native_rules,
+        a_machine_that_the_real_webhook_does_not_like_is_refused,
+        the_source_failure_domain_matches_the_machines_string_by_string,
+    });
+    in_lab!(suite, "legacy-yaml", Depth::Ci, admission::{
+        an_added_vcenter_is_refused_by_the_legacy_rules,
+        the_source_failure_domain_matches_the_machines_string_by_string,
+    });
+    stand_ins::add(&mut suite);
     suite
 }

@@ -24,11 +24,13 @@ pub struct Lab {
     running: Running,
 }
 
+fn quiet(_progress: &str) {}
+
 impl Lab {
     /// Boots a lab that ends with this process.
     pub async fn start(shape: &str, name: &str) -> TestResult<Lab> {
         let order = Order { shape: shape.to_owned(), name: name.to_owned(), block: None };
-        let running = Running::start(&order, true, |_| ()).await?;
+        let running = Running::start(&order, true, quiet).await?;
         let record = running.record.clone();
         let folder = home::of(name);
         let client = vmi_lab::control_plane::client(&folder.join("kubeconfig")).await?;

@@ -119,7 +119,7 @@ pub async fn scaled(lab: &Lab, set: &str, replicas: usize) -> TestResult<Vec<Str
             for machine in &machines {
                 let phase = machine.data["status"]["phase"].as_str().unwrap_or_default();
                 let node = cache.get(NODE, "", &machine.name_any());
-                if phase != "Running" || !node.is_some_and(|node| kubernetes::condition(&node, "Ready") == "True") {
+                if phase != "Running" || node.is_none_or(|node| kubernetes::condition(&node, "Ready") != "True") {
                     return Err(format!("{} is {phase}", machine.name_any()));
                 }
             }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::support::lab::Lab;
 
@@ -25,8 +25,8 @@ pub enum Depth {
     Full,
 }
 
-type Alone = fn() -> BoxFuture<'static, TestResult>;
-type InLab = for<'a> fn(&'a Lab) -> BoxFuture<'a, TestResult>;
+type Alone = fn() -> LocalBoxFuture<'static, TestResult>;
+type InLab = for<'a> fn(&'a Lab) -> LocalBoxFuture<'a, TestResult>;
 
 struct Test<F> {
     name: &'static str,
@@ -133,7 +133,7 @@ async fn run(suite: Suite, wanted: impl Fn(Depth, &str) -> bool) -> Run {
     let mut run = Run { failed: Vec::new(), passed: 0 };
     for test in suite.alone.iter().filter(|test| wanted(test.depth, test.name)) {
         let began = Instant::now();
-        let result = guarded(tokio::spawn((test.run)())).await;
+        let result = guarded((test.run)()).await;
         run.note(test.name, began, result);
     }
     for (shape, tests) in &suite.in_labs {
@@ -154,8 +154,7 @@ async fn in_shape(run: &mut Run, shape: &'static str, tests: &[&Test<InLab>]) {
     run.note(&format!("boot {shape}"), began, Ok(()));
     for test in tests {
         let began = Instant::now();
-        let (run_test, shared) = (test.run, Arc::clone(&lab));
-        let mut result = guarded(tokio::spawn(async move { run_test(&shared).await })).await;
+        let mut result = guarded((test.run)(&lab)).await;
         if result.is_ok() {
             result = lab.settled().await.map_err(|error| format!("the test left the lab unhealthy: {error}").into());
         }
@@ -173,26 +172,24 @@ async fn in_shape(run: &mut Run, shape: &'static str, tests: &[&Test<InLab>]) {
     stop(lab).await;
 }
 
-async fn boot(shape: &str) -> TestResult<Arc<Lab>> {
-    Ok(Arc::new(Lab::start(shape, shape).await?))
+async fn boot(shape: &str) -> TestResult<Lab> {
+    Lab::start(shape, shape).await
 }
 
-async fn stop(lab: Arc<Lab>) {
-    if let Some(lab) = Arc::into_inner(lab)
-        && let Err(error) = lab.stop().await
-    {
+async fn stop(lab: Lab) {
+    if let Err(error) = lab.stop().await {
         println!("the lab could not be ended: {error}");
     }
 }
 
 /// A panic or a test that takes too long is a failure like any other.
-async fn guarded(test: tokio::task::JoinHandle<TestResult>) -> TestResult {
-    let abort = test.abort_handle();
-    match tokio::time::timeout(DEADLINE, test.map(|joined| joined.unwrap_or_else(|error| Err(error.to_string().into())))).await {
-        Ok(result) => result,
-        Err(_elapsed) => {
-            abort.abort();
-            Err(format!("not done after {DEADLINE:?}").into())
+async fn guarded(test: LocalBoxFuture<'_, TestResult>) -> TestResult {
+    match tokio::time::timeout(DEADLINE, AssertUnwindSafe(test).catch_unwind()).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => {
+            let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(text.unwrap_or_else(|| "panicked".to_owned()).into())
         }
+        Err(_elapsed) => Err(format!("not done after {DEADLINE:?}").into()),
     }
 }
