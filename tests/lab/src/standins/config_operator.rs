@@ -6,7 +6,7 @@ use clap::Parser;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-use super::{Error, operator_status, release_version, requests, woken};
+use super::{Error, operator_status, requests, woken};
 use crate::cache::Cache;
 use crate::kubernetes::{self, CONFIG_MAP, FEATURE_GATE, INFRASTRUCTURE};
 
@@ -17,7 +17,11 @@ const TARGET_KEY: &str = "cloud.conf";
 const DAY2_GATE: &str = "VSphereMultiVCenterDay2";
 
 #[derive(Parser)]
-struct Arguments {}
+struct Arguments {
+    /// The release that is reported.
+    #[arg(long)]
+    version: String,
+}
 
 /// What is to become of kube-cloud-config.
 #[derive(Debug, PartialEq)]
@@ -33,8 +37,8 @@ enum Decision {
 }
 
 pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
-    Arguments::try_parse_from(["config-operator".to_owned()].iter().chain(arguments))?;
-    keep(&client, &release_version()?).await
+    let arguments = Arguments::try_parse_from(["config-operator".to_owned()].iter().chain(arguments))?;
+    keep(&client, &arguments.version).await
 }
 
 /// Keeps kube-cloud-config and the ClusterOperator, for ever.
