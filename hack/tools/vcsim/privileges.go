@@ -103,24 +103,19 @@ func (v *vcenter) refusedREST(c *call) *answer {
 
 // intercept stands between the simulator's session check and its methods.
 func (v *vcenter) intercept(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
-	if ctx.Session == nil {
-		return nil, nil // the simulator refuses what needs a session
+	if ctx.Session == nil || ctx.Session.IpAddress == "" {
+		return nil, nil // the simulator refuses what needs a session, and calls past the proxy are our own
 	}
-	key := callKey{Client: ctx.Session.UserAgent, API: soapAPI, Method: method.Name}
+	return nil, v.refused(callKey{Client: ctx.Session.UserAgent, API: soapAPI, Method: method.Name}, method)
+}
+
+func (v *vcenter) refused(key callKey, method *simulator.Method) types.BaseMethodFault {
 	for _, n := range needs(method) {
-		if n.privilege != "" && key.Client != "" && v.faults.denies(key, n.privilege, v.name(n.object)) {
-			return nil, noPermission(n)
+		if n.privilege != "" && v.faults.denies(key, n.privilege, v.name(n.object)) {
+			return noPermission(n)
 		}
 	}
-	switch handler := ctx.Map.Get(method.This).(type) {
-	case *simulator.VirtualMachine:
-		if method.Name == "CloneVM_Task" {
-			return &cloneSource{handler}, nil
-		}
-	case *simulator.AuthorizationManager:
-		return &authorization{handler, v, key}, nil
-	}
-	return nil, nil
+	return nil
 }
 
 func noPermission(n need) *types.NoPermission {
@@ -138,22 +133,26 @@ func noPermission(n need) *types.NoPermission {
 type authorization struct {
 	*simulator.AuthorizationManager
 	vcenter *vcenter
-	key     callKey
 }
 
-func (a *authorization) granted(entity types.ManagedObjectReference, privilege string) bool {
-	known := slices.Contains(a.vcenter.allPrivileges(), privilege)
-	return known && !a.vcenter.faults.denies(a.key, privilege, a.vcenter.name(entity))
+func (a *authorization) granted(ctx *simulator.Context, entity types.ManagedObjectReference, privilege string) bool {
+	key := callKey{Client: ctx.Session.UserAgent, API: soapAPI}
+	known := slices.Contains(a.all(), privilege)
+	return known && !a.vcenter.faults.denies(key, privilege, a.vcenter.name(entity))
 }
 
-func (a *authorization) availability(entities []types.ManagedObjectReference, privileges []string) []types.EntityPrivilege {
+func (a *authorization) all() []string {
+	return object.AuthorizationRoleList(a.RoleList).ByName("Admin").Privilege
+}
+
+func (a *authorization) availability(ctx *simulator.Context, entities []types.ManagedObjectReference, privileges []string) []types.EntityPrivilege {
 	var all []types.EntityPrivilege
 	for _, entity := range entities {
 		entry := types.EntityPrivilege{Entity: entity}
 		for _, privilege := range privileges {
 			entry.PrivAvailability = append(entry.PrivAvailability, types.PrivilegeAvailability{
 				PrivId:    privilege,
-				IsGranted: a.granted(entity, privilege),
+				IsGranted: a.granted(ctx, entity, privilege),
 			})
 		}
 		all = append(all, entry)
@@ -161,32 +160,32 @@ func (a *authorization) availability(entities []types.ManagedObjectReference, pr
 	return all
 }
 
-func (a *authorization) HasPrivilegeOnEntities(request *types.HasPrivilegeOnEntities) soap.HasFault {
+func (a *authorization) HasPrivilegeOnEntities(ctx *simulator.Context, request *types.HasPrivilegeOnEntities) soap.HasFault {
 	return &methods.HasPrivilegeOnEntitiesBody{Res: &types.HasPrivilegeOnEntitiesResponse{
-		Returnval: a.availability(request.Entity, request.PrivId),
+		Returnval: a.availability(ctx, request.Entity, request.PrivId),
 	}}
 }
 
-func (a *authorization) HasUserPrivilegeOnEntities(request *types.HasUserPrivilegeOnEntities) soap.HasFault {
+func (a *authorization) HasUserPrivilegeOnEntities(ctx *simulator.Context, request *types.HasUserPrivilegeOnEntities) soap.HasFault {
 	return &methods.HasUserPrivilegeOnEntitiesBody{Res: &types.HasUserPrivilegeOnEntitiesResponse{
-		Returnval: a.availability(request.Entities, request.PrivId),
+		Returnval: a.availability(ctx, request.Entities, request.PrivId),
 	}}
 }
 
-func (a *authorization) HasPrivilegeOnEntity(request *types.HasPrivilegeOnEntity) soap.HasFault {
+func (a *authorization) HasPrivilegeOnEntity(ctx *simulator.Context, request *types.HasPrivilegeOnEntity) soap.HasFault {
 	granted := make([]bool, len(request.PrivId))
 	for i, privilege := range request.PrivId {
-		granted[i] = a.granted(request.Entity, privilege)
+		granted[i] = a.granted(ctx, request.Entity, privilege)
 	}
 	return &methods.HasPrivilegeOnEntityBody{Res: &types.HasPrivilegeOnEntityResponse{Returnval: granted}}
 }
 
-func (a *authorization) FetchUserPrivilegeOnEntities(request *types.FetchUserPrivilegeOnEntities) soap.HasFault {
+func (a *authorization) FetchUserPrivilegeOnEntities(ctx *simulator.Context, request *types.FetchUserPrivilegeOnEntities) soap.HasFault {
 	var all []types.UserPrivilegeResult
 	for _, entity := range request.Entities {
 		entry := types.UserPrivilegeResult{Entity: entity}
-		for _, privilege := range a.vcenter.allPrivileges() {
-			if !a.vcenter.faults.denies(a.key, privilege, a.vcenter.name(entity)) {
+		for _, privilege := range a.all() {
+			if a.granted(ctx, entity, privilege) {
 				entry.Privileges = append(entry.Privileges, privilege)
 			}
 		}
@@ -195,28 +194,26 @@ func (a *authorization) FetchUserPrivilegeOnEntities(request *types.FetchUserPri
 	return &methods.FetchUserPrivilegeOnEntitiesBody{Res: &types.FetchUserPrivilegeOnEntitiesResponse{Returnval: all}}
 }
 
-func (v *vcenter) authorizationManager() *simulator.AuthorizationManager {
-	return v.registry.Get(*v.client.ServiceContent.AuthorizationManager).(*simulator.AuthorizationManager)
-}
-
-func (v *vcenter) allPrivileges() []string {
-	return object.AuthorizationRoleList(v.authorizationManager().RoleList).ByName("Admin").Privilege
+// guardPrivileges puts our authorization manager in the place of the simulator's.
+func (v *vcenter) guardPrivileges() {
+	manager := v.registry.Get(*v.client.ServiceContent.AuthorizationManager).(*simulator.AuthorizationManager)
+	v.authorization = &authorization{manager, v}
+	v.registry.Put(v.authorization)
+	v.publishPrivileges()
 }
 
 // publishPrivileges fills privilegeList, which the simulator leaves empty and clients prune their wishes by.
 func (v *vcenter) publishPrivileges() {
 	unknown := v.faults.unknown()
 	var list []types.AuthorizationPrivilege
-	for _, id := range v.allPrivileges() {
+	for _, id := range v.authorization.all() {
 		if slices.Contains(unknown, id) {
 			continue
 		}
 		dot := strings.LastIndex(id, ".")
 		list = append(list, types.AuthorizationPrivilege{PrivId: id, Name: id[dot+1:], PrivGroupName: id[:dot]})
 	}
-	manager := v.authorizationManager()
-	ctx := v.context()
-	v.registry.AtomicUpdate(ctx, manager, []types.PropertyChange{{
+	v.registry.AtomicUpdate(v.context(), v.authorization, []types.PropertyChange{{
 		Name: "privilegeList", Val: types.ArrayOfAuthorizationPrivilege{AuthorizationPrivilege: list},
 	}})
 }

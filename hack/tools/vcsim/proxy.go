@@ -48,6 +48,11 @@ func (v *vcenter) answerTo(c *call, hits faults) *answer {
 	if a := v.refusedREST(c); a != nil {
 		return a
 	}
+	if c.Method == "CloneVM_Task" {
+		if a := v.ownTask(c, &fault{}); a != nil {
+			return a
+		}
+	}
 	a := newAnswer()
 	v.mux.ServeHTTP(a, c.http)
 	if c.API == soapAPI {

@@ -73,6 +73,11 @@ impl Cache {
         self.stores.get(&kind)?.iter().find_map(|(_, store)| store.get(&key))
     }
 
+    /// The signal itself, for tasks that share this cache.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
     /// Returns after the next change, or at once if there was one since the last call.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {

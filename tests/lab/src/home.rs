@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +55,18 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::File { path, source }
 }
 
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has this process keep its labs below `folder`, whatever the environment says. The first call decides.
+pub fn use_folder(folder: &Path) {
+    CHOSEN.get_or_init(|| folder.to_owned());
+}
+
 /// The folder of all labs of this user.
 pub fn folder() -> PathBuf {
+    if let Some(chosen) = CHOSEN.get() {
+        return chosen.clone();
+    }
     match std::env::var_os("VMI_LAB_HOME") {
         Some(folder) if !folder.is_empty() => PathBuf::from(folder),
         _ => std::env::temp_dir().join(format!("vmi-lab-{}", rustix::process::getuid().as_raw())),

@@ -82,24 +82,36 @@ pub fn in_use_policies() -> Vec<Value> {
         let (region, zone) = (format!("{labels}['machine.openshift.io/region']"), format!("{labels}['machine.openshift.io/zone']"));
         (
             format!("{DOMAINS}.exists(fd, fd.region == {region} && fd.zone == {zone})"),
-            format!("'Infrastructure update would remove vSphere failure domain (region=' + {region} + ', zone=' + {zone} + ') that is still in use by "),
+            format!(
+                "'Infrastructure update would remove vSphere failure domain (region=' + {region} + ', zone=' + {zone} + ') that is still in use by "
+            ),
         )
     };
-    let carries = |labels: &str| {
-        format!("has({labels}) && 'machine.openshift.io/region' in {labels} && 'machine.openshift.io/zone' in {labels}")
-    };
+    let carries =
+        |labels: &str| format!("has({labels}) && 'machine.openshift.io/region' in {labels} && 'machine.openshift.io/zone' in {labels}");
     let (machine, machine_message) = labelled("params.metadata.labels");
     let (set, set_message) = labelled("params.spec.template.metadata.labels");
     let machine = format!("!({}) || {machine}", carries("params.metadata.labels"));
-    let set =
-        format!("!(has(params.spec.template.metadata) && {}) || {set}", carries("params.spec.template.metadata.labels"));
+    let set = format!("!(has(params.spec.template.metadata) && {}) || {set}", carries("params.spec.template.metadata.labels"));
     let names = "params.spec.template.machines_v1beta1_machine_openshift_io.failureDomains";
     let cpms = format!("!has({names}) || !has({names}.vsphere) || {names}.vsphere.all(used, {DOMAINS}.exists(fd, fd.name == used.name))");
     let cpms_message = "'Infrastructure update would remove a vSphere failure domain that is still in use by ControlPlaneMachineSet ' + params.metadata.name";
     [
-        policy("machine", "machine.openshift.io/v1beta1", "Machine", &machine, &format!("{machine_message}Machine ' + params.metadata.name")),
+        policy(
+            "machine",
+            "machine.openshift.io/v1beta1",
+            "Machine",
+            &machine,
+            &format!("{machine_message}Machine ' + params.metadata.name"),
+        ),
         policy("cpms", "machine.openshift.io/v1", "ControlPlaneMachineSet", &cpms, cpms_message),
-        policy("machineset", "machine.openshift.io/v1beta1", "MachineSet", &set, &format!("{set_message}MachineSet ' + params.metadata.name")),
+        policy(
+            "machineset",
+            "machine.openshift.io/v1beta1",
+            "MachineSet",
+            &set,
+            &format!("{set_message}MachineSet ' + params.metadata.name"),
+        ),
     ]
     .concat()
 }

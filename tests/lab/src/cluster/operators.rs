@@ -20,16 +20,14 @@ const SILENT: &[&str] = &[
 ];
 
 /// Written by a running part: the real one or its stand-in.
-const REPORTED: &[&str] = &["cloud-controller-manager", "cloud-credential", "config-operator", "control-plane-machine-set", "machine-config"];
+const REPORTED: &[&str] =
+    &["cloud-controller-manager", "cloud-credential", "config-operator", "control-plane-machine-set", "machine-config"];
 
 pub fn objects(version: &str) -> Vec<Value> {
     let now = k8s_openapi::jiff::Timestamp::now().to_string();
-    let condition = |kind: &str, status: &str| {
-        json!({"type": kind, "status": status, "reason": "AsExpected", "message": "", "lastTransitionTime": now})
-    };
-    let operator = |name: &str| {
-        json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": name}, "spec": {}})
-    };
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "AsExpected", "message": "", "lastTransitionTime": now});
+    let operator =
+        |name: &str| json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": name}, "spec": {}});
     let silent = SILENT.iter().map(|name| {
         let mut object = operator(name);
         object["status"] = json!({

@@ -30,8 +30,7 @@ const SERVING: &[(&str, &str)] = &[
 /// Deployments and Services, with the service accounts they run under and the certificates they serve with.
 pub fn objects(shape: &Shape, pods: IpAddr, payload: &Path, authority: &Authority) -> Result<Vec<Value>, Error> {
     let (pods, payload) = (pods.to_string(), payload.display().to_string());
-    let values =
-        [("PODS", pods.as_str()), ("PAYLOAD", &payload), ("VERSION", &shape.version), ("GENERATION", shape.generation.name())];
+    let values = [("PODS", pods.as_str()), ("PAYLOAD", &payload), ("VERSION", &shape.version), ("GENERATION", shape.generation.name())];
     let mut objects = template("workloads.yaml", include_str!("../../manifests/workloads.yaml"), &values)?;
     let accounts: BTreeSet<(String, String)> = objects
         .iter()

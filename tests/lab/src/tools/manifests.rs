@@ -32,6 +32,9 @@ pub struct Entry {
 /// An entry that belongs to every generation.
 const ANY: &str = "any";
 
+/// The generation that the programs are pinned to: its manifests come from the same module as they do.
+const OF_THE_PROGRAMS: &str = "4.21";
+
 /// The list with the modules it is resolved in.
 pub struct List {
     file: PathBuf,
@@ -75,11 +78,10 @@ impl List {
         names
     }
 
-    /// The module that pins an entry's: programs and older manifests share one, the rest is beside the list.
+    /// Which go.mod to resolve an entry in: both may pin its module, each in its own generation.
     fn home(&self, entry: &Entry) -> Result<usize, Error> {
-        let oldest = self.generations().first() == Some(&entry.generation.as_str());
         let mut order: Vec<usize> = (0..self.modules.len()).collect();
-        if !oldest {
+        if entry.generation != OF_THE_PROGRAMS {
             order.reverse();
         }
         let pinned = order.into_iter().find(|index| self.modules[*index].version(&entry.module).is_some());
@@ -151,6 +153,21 @@ fn copy_entry(entry: &Entry, module: &Path, generation: &Path) -> Result<(), Err
     if copied == 0 { Err(Error::content(&folder.join(&*pattern), format!("{} has no such file", entry.module))) } else { Ok(()) }
 }
 
+/// The files under `folder` that define custom resources, in the order of their paths.
+pub fn crds(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).at(folder)? {
+        let path = entry.at(folder)?.path();
+        if path.is_dir() {
+            found.extend(crds(&path)?);
+        } else if fs::read_to_string(&path).at(&path)?.lines().any(|line| line == "kind: CustomResourceDefinition") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Whether `name` is what `pattern` means, `*` being any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
@@ -189,6 +206,41 @@ mod tests {
         let target = tempfile::tempdir().unwrap();
         let error = copy_entry(&entry("*.crd.yaml", "crds"), module.path(), target.path()).unwrap_err().to_string();
         assert!(error.ends_with("*.crd.yaml: a.io/api has no such file"), "{error}");
+    }
+
+    #[test]
+    fn crds_are_known_by_their_kind_wherever_they_lie() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("machine")).unwrap();
+        let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
+        put("machine/sets.yaml", "apiVersion: v1\nkind: CustomResourceDefinition\n");
+        put("dns.yaml", "kind: CustomResourceDefinition\n");
+        put("webhooks.yaml", "kind: ValidatingWebhookConfiguration\nspec:\n  kind: CustomResourceDefinition\n");
+        assert_eq!(crds(folder.path()).unwrap(), [folder.path().join("dns.yaml"), folder.path().join("machine/sets.yaml")]);
+    }
+
+    #[test]
+    fn each_generation_is_resolved_where_it_is_pinned() {
+        let source = tempfile::tempdir().unwrap();
+        let pins = |version: &str| format!("module m\n\ngo 1.26.0\n\nrequire a.io/api {version}\n");
+        fs::create_dir(source.path().join("manifests")).unwrap();
+        for (path, text) in [
+            ("go.mod", pins("v1.0.0")),
+            ("go.sum", String::new()),
+            ("manifests/go.mod", pins("v2.0.0")),
+            ("manifests/go.sum", String::new()),
+            ("manifests/list.json", "[]".into()),
+        ] {
+            fs::write(source.path().join(path), text).unwrap();
+        }
+        let list = List::read(source.path()).unwrap();
+        let version = |generation: &str, module: &str| {
+            let entry = Entry { module: module.into(), generation: generation.into(), ..entry("a", "b") };
+            list.home(&entry).map(|home| list.modules[home].version(module).unwrap().to_owned())
+        };
+        assert_eq!(version("4.21", "a.io/api").unwrap(), "v1.0.0");
+        assert_eq!(version("next", "a.io/api").unwrap(), "v2.0.0");
+        assert!(version("next", "b.io/other").unwrap_err().to_string().ends_with("b.io/other is pinned in no go.mod"));
     }
 
     #[test]

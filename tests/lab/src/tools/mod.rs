@@ -8,6 +8,8 @@ mod error;
 mod go;
 mod key;
 mod manifests;
+#[cfg(test)]
+mod need_tests;
 mod progress;
 mod ready;
 mod settings;
@@ -139,6 +141,11 @@ impl Tools {
         fs::metadata(&folder).at(&folder)?;
         Ok(folder)
     }
+
+    /// The files that define a generation's custom resources.
+    pub fn crds(&self, generation: &str) -> Result<Vec<PathBuf>, Error> {
+        manifests::crds(&self.manifests(generation)?)
+    }
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a Tool>) -> Error {
@@ -203,7 +210,8 @@ impl Builder<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        progress.line(&format!("building {} programs with {} (minutes the first time, then seconds)", missing.len(), self.go.version));
+        let programs = if missing.len() == 1 { "program" } else { "programs" };
+        progress.line(&format!("building {} {programs} with {} (minutes the first time, then seconds)", missing.len(), self.go.version));
         let built = adding.workshop().join("built");
         fs::create_dir(&built).at(&built)?;
         let tools: Vec<&Tool> = missing.iter().map(|(tool, _)| tool).collect();
