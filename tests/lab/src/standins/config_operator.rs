@@ -6,7 +6,7 @@ use clap::Parser;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-use super::{Error, operator_status, requests, woken};
+use super::{Error, operator_status, release_version, requests, woken};
 use crate::cache::Cache;
 use crate::kubernetes::{self, CONFIG_MAP, FEATURE_GATE, INFRASTRUCTURE};
 
@@ -17,11 +17,7 @@ const TARGET_KEY: &str = "cloud.conf";
 const DAY2_GATE: &str = "VSphereMultiVCenterDay2";
 
 #[derive(Parser)]
-struct Arguments {
-    /// The release that is reported.
-    #[arg(long)]
-    version: String,
-}
+struct Arguments {}
 
 /// What is to become of kube-cloud-config.
 #[derive(Debug, PartialEq)]
@@ -37,8 +33,8 @@ enum Decision {
 }
 
 pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
-    let arguments = Arguments::try_parse_from(["config-operator".to_owned()].iter().chain(arguments))?;
-    keep(&client, &arguments.version).await
+    Arguments::try_parse_from(["config-operator".to_owned()].iter().chain(arguments))?;
+    keep(&client, &release_version()?).await
 }
 
 /// Keeps kube-cloud-config and the ClusterOperator, for ever.

@@ -26,6 +26,10 @@ pub enum Error {
     UnknownName(String),
     #[error("{0}")]
     Arguments(#[from] clap::Error),
+    #[error(
+        "RELEASE_VERSION is not set: a stand-in reports the release it belongs to, as the operator it stands for does; set it in the pod's env"
+    )]
+    NoReleaseVersion,
     #[error(transparent)]
     Kubernetes(#[from] kubernetes::Error),
     #[error(transparent)]
@@ -42,6 +46,11 @@ pub async fn run(name: &str, client: Client, arguments: &[String]) -> Result<(),
         "cccmo" => cccmo::run(client, arguments).await,
         unknown => Err(Error::UnknownName(unknown.to_owned())),
     }
+}
+
+/// The release this process reports, given to it in the way OpenShift gives it to its operators.
+pub fn release_version() -> Result<String, Error> {
+    std::env::var("RELEASE_VERSION").ok().filter(|version| !version.is_empty()).ok_or(Error::NoReleaseVersion)
 }
 
 /// Returns when something changed. What failed is tried again after a while all the same, since no event says that the apiserver

@@ -14,7 +14,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Error, operator_status, requests, woken};
+use super::{Error, operator_status, release_version, requests, woken};
 use crate::cache::Cache;
 use crate::kubernetes::{self, CLUSTER_OPERATOR, CLUSTER_VERSION, DEPLOYMENT, FEATURE_GATE, Kind};
 use cluster_version::{Failure, Release};
@@ -32,9 +32,6 @@ struct Arguments {
     /// A folder of manifests: what the release consists of.
     #[arg(long)]
     payload: PathBuf,
-    /// The release that the payload is.
-    #[arg(long)]
-    version: String,
     /// Seconds between two looks at the cluster; 0 means to act on every change at once.
     #[arg(long, default_value_t = 0)]
     resync: u64,
@@ -43,7 +40,7 @@ struct Arguments {
 pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
     let arguments = Arguments::try_parse_from(["cvo".to_owned()].iter().chain(arguments))?;
     let payload = Payload::read(&arguments.payload)?;
-    keep(&client, &payload, &arguments.version, Duration::from_secs(arguments.resync)).await
+    keep(&client, &payload, &release_version()?, Duration::from_secs(arguments.resync)).await
 }
 
 /// Keeps the cluster as the payload says until the payload contradicts itself.

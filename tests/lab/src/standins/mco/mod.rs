@@ -11,7 +11,7 @@ use kube::api::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
 
-use super::{Error, operator_status, requests, woken};
+use super::{Error, operator_status, release_version, requests, woken};
 use crate::cache::Cache;
 use crate::kubernetes::{
     self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, DNS, INFRASTRUCTURE, Kind, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NETWORK, NODE, PROXY,
@@ -27,11 +27,7 @@ const CRD_NAME: &str = "controllerconfigs.machineconfiguration.openshift.io";
 const MANAGED: &str = "openshift-config-managed";
 
 #[derive(Parser)]
-struct Arguments {
-    /// The release that is reported.
-    #[arg(long)]
-    version: String,
-}
+struct Arguments {}
 
 /// Which of the operator's tasks could not be done, and why.
 struct TaskFailed {
@@ -40,8 +36,8 @@ struct TaskFailed {
 }
 
 pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
-    let arguments = Arguments::try_parse_from(["mco".to_owned()].iter().chain(arguments))?;
-    keep(&client, &arguments.version).await
+    Arguments::try_parse_from(["mco".to_owned()].iter().chain(arguments))?;
+    keep(&client, &release_version()?).await
 }
 
 /// Keeps ControllerConfig, pools and MachineConfiguration, for ever.
