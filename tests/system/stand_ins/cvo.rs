@@ -1,11 +1,13 @@
 //! What the payload says is so, while the cluster version operator runs.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use vmi_lab::kubernetes::{self, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CRD, DEPLOYMENT, FEATURE_GATE};
+use vmi_lab::standins::cvo::{self, payload::Payload};
 
-use super::{AtWork, MANAGER, becomes, clean, install, relax};
+use super::{AtWork, MANAGER, VERSION, becomes, clean, install, relax};
 use crate::support::lab::Lab;
 use crate::support::openshift::MACHINE_API;
 use crate::support::suite::TestResult;
@@ -44,6 +46,14 @@ fn payload(folder: &Path, manifests: &[Value]) -> TestResult {
     Ok(())
 }
 
+fn at_work(lab: &Lab, folder: &Path) -> TestResult<AtWork> {
+    let (client, payload) = (lab.client.clone(), Payload::read(folder)?);
+    Ok(AtWork::start(async move {
+        let ended = cvo::keep(&client, &payload, VERSION, Duration::ZERO).await;
+        println!("the cluster version operator ended: {ended:?}");
+    }))
+}
+
 async fn remove_payload(lab: &Lab) -> TestResult {
     for plural in ["gadgets", "widgets"] {
         kubernetes::delete(&lab.client, CRD, "", &format!("{plural}.test.example.com")).await?;
@@ -76,7 +86,7 @@ pub async fn what_the_payload_holds_is_made_and_put_back(lab: &Lab) -> TestResul
     install(lab).await?;
     let folder = tempfile::tempdir()?;
     payload(folder.path(), &[crd("widgets", "Widget", "true", &json!({})), deployment(), owned_by_others()])?;
-    let at_work = AtWork::start(lab, "cvo", &["--payload", &folder.path().display().to_string()]);
+    let at_work = at_work(lab, folder.path())?;
     version_reports(lab, "Available", "True", "").await?;
     assert_eq!(has_rule(lab, "widgets", "true").await?, 1);
 
@@ -105,7 +115,7 @@ pub async fn an_override_keeps_the_version_operator_away_and_blocks_upgrades(lab
     install(lab).await?;
     let folder = tempfile::tempdir()?;
     payload(folder.path(), &[crd("gadgets", "Gadget", "true", &json!({})), crd("widgets", "Widget", "true", &json!({}))])?;
-    let at_work = AtWork::start(lab, "cvo", &["--payload", &folder.path().display().to_string()]);
+    let at_work = at_work(lab, folder.path())?;
     has_rule(lab, "widgets", "true").await?;
 
     let overrides = json!([{"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "namespace": "",
@@ -138,7 +148,7 @@ pub async fn a_cluster_has_the_crds_of_its_feature_set(lab: &Lab) -> TestResult 
     let default = crd("widgets", "Widget", "true", &json!({FEATURE_SET: "Default"}));
     let preview = crd("widgets", "Widget", "1 == 1", &json!({FEATURE_SET: "TechPreviewNoUpgrade"}));
     payload(folder.path(), &[default, preview])?;
-    let at_work = AtWork::start(lab, "cvo", &["--payload", &folder.path().display().to_string()]);
+    let at_work = at_work(lab, folder.path())?;
     has_rule(lab, "widgets", "true").await?;
     let feature_set = json!({"spec": {"featureSet": "TechPreviewNoUpgrade"}});
     kubernetes::merge(&lab.client, FEATURE_GATE, "", "cluster", &feature_set).await?;
@@ -158,7 +168,7 @@ pub async fn a_degraded_operator_makes_the_cluster_version_fail(lab: &Lab) -> Te
             "status": {"conditions": conditions}})
     };
     kubernetes::apply(&lab.client, MANAGER, &operator("True")).await?;
-    let at_work = AtWork::start(lab, "cvo", &["--payload", &folder.path().display().to_string()]);
+    let at_work = at_work(lab, folder.path())?;
     version_reports(lab, "Failing", "True", "ClusterOperatorDegraded").await?;
     version_reports(lab, "Available", "True", "").await?;
     kubernetes::apply(&lab.client, MANAGER, &operator("False")).await?;

@@ -2,14 +2,20 @@
 
 use serde_json::{Value, json};
 use vmi_lab::kubernetes::{self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, INFRASTRUCTURE, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NODE};
+use vmi_lab::standins::mco;
 
-use super::{AtWork, MANAGED, MANAGER, becomes, clean, install, merge_until_taken, relax, reported, vcenter};
+use super::{AtWork, MANAGED, MANAGER, VERSION, becomes, clean, install, merge_until_taken, relax, reported, vcenter};
 use crate::support::lab::Lab;
 use crate::support::suite::TestResult;
 
 const CONFIG_CRD: &str = "controllerconfigs.machineconfiguration.openshift.io";
 const INFRASTRUCTURE_CRD: &str = "infrastructures.config.openshift.io";
 const PLATFORM: &str = "spec/properties/platformSpec/properties/vsphere/properties/vcenters/x-kubernetes-validations";
+
+fn at_work(lab: &Lab) -> AtWork {
+    let client = lab.client.clone();
+    AtWork::start(async move { mco::keep(&client, VERSION).await })
+}
 
 fn text(cloud_conf: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-cloud-config", "namespace": MANAGED},
@@ -42,7 +48,7 @@ async fn controller_config(lab: &Lab, vcenters: usize, cloud_conf: &str) -> Test
 pub async fn controller_config_follows_infrastructure_as_far_as_its_own_rules_let_it(lab: &Lab) -> TestResult {
     install(lab).await?;
     kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
-    let at_work = AtWork::start(lab, "mco", &[]);
+    let at_work = at_work(lab);
     controller_config(lab, 1, "one").await?;
     reported(lab, "machine-config", "Degraded", "False").await?;
 
@@ -68,7 +74,7 @@ pub async fn controller_config_follows_infrastructure_as_far_as_its_own_rules_le
 
 pub async fn a_missing_cloud_config_degrades_the_machine_config_operator(lab: &Lab) -> TestResult {
     install(lab).await?;
-    let at_work = AtWork::start(lab, "mco", &[]);
+    let at_work = at_work(lab);
     let message = reported(lab, "machine-config", "Degraded", "True").await?;
     assert!(message.contains("kube-cloud-config configmap is required on platform VSphere but not found"), "{message}");
     kubernetes::apply(
@@ -95,7 +101,7 @@ pub async fn a_missing_cloud_config_degrades_the_machine_config_operator(lab: &L
 pub async fn a_wished_disruption_policy_reaches_the_status(lab: &Lab) -> TestResult {
     install(lab).await?;
     kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
-    let at_work = AtWork::start(lab, "mco", &[]);
+    let at_work = at_work(lab);
     let path = "/etc/kubernetes/cloud.conf";
     let actions = |configuration: &Value| {
         let files = configuration["status"]["nodeDisruptionPolicyStatus"]["clusterPolicies"]["files"].as_array().cloned();
@@ -127,7 +133,7 @@ pub async fn a_pool_says_how_its_nodes_are_and_waits_while_paused(lab: &Lab) -> 
     let name = node.metadata.name.clone().unwrap_or_default();
     let role = |value: Value| json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": value}}});
     kubernetes::merge(&lab.client, NODE, "", &name, &role(json!(""))).await?;
-    let at_work = AtWork::start(lab, "mco", &[]);
+    let at_work = at_work(lab);
     let before = kubernetes::list(&lab.client, NODE, "").await?;
     let workers = before
         .iter()
