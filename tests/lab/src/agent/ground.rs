@@ -1,5 +1,6 @@
 //! What a pod's containers stand on: its folder, ports, volumes, tokens and kubeconfig.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -104,9 +105,8 @@ impl Ground {
 
     async fn give_ports(&mut self, shared: &Shared, pod: &Pod, spec: &PodSpec) -> Result<(), Obstacle> {
         for number in ports::declared(spec).into_keys() {
-            if !self.ports.contains_key(&number) {
-                let port = shared.ports.take().ok_or_else(|| Obstacle::Failed("no port is free on this machine".to_owned()))?;
-                self.ports.insert(number, port);
+            if let Entry::Vacant(place) = self.ports.entry(number) {
+                place.insert(shared.ports.take().ok_or_else(|| Obstacle::Failed("no port is free on this machine".to_owned()))?);
             }
         }
         if self.ports_told || self.ports.is_empty() {

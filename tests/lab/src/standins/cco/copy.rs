@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn secret(mode: Option<&str>, data: Value) -> DynamicObject {
+    fn secret(mode: Option<&str>, data: &Value) -> DynamicObject {
         let annotations = mode.map_or(json!({}), |mode| json!({MODE_ANNOTATION: mode}));
         serde_json::from_value(json!({"metadata": {"name": "s", "annotations": annotations}, "data": data})).unwrap()
     }
@@ -109,8 +109,8 @@ mod tests {
     fn only_a_marked_root_is_copied() {
         let (both, one) = (json!({"a.username": "eA==", "b.username": "eQ=="}), json!({"a.username": "eA=="}));
         let fail = |condition, why: &str| Copy::Fail { condition, why: why.to_owned() };
-        let marked = |data: &Value| Some(secret(Some("passthrough"), data.clone()));
-        let target = |data: &Value| Some(secret(None, data.clone()));
+        let marked = |data: &Value| Some(secret(Some("passthrough"), data));
+        let target = |data: &Value| Some(secret(None, data));
         let failure = "CredentialsProvisionFailure";
         let cases = [
             ("a missing target is made", marked(&both), None, Copy::Write),
@@ -123,11 +123,11 @@ mod tests {
             ("unmarked, a target", target(&both), target(&one), fail(failure, "error determining whether a credentials update is needed")),
             (
                 "marked as insufficient",
-                Some(secret(Some("insufficient"), both.clone())),
+                Some(secret(Some("insufficient"), &both)),
                 None,
                 fail("InsufficientCloudCreds", "cloud credentials insufficient to satisfy credentials request"),
             ),
-            ("marked for minting", Some(secret(Some("mint"), both.clone())), None, Copy::UpToDate),
+            ("marked for minting", Some(secret(Some("mint"), &both)), None, Copy::UpToDate),
         ];
         for (what, root, target, expected) in cases {
             assert_eq!(decide(root.as_ref(), target.as_ref()), expected, "{what}");

@@ -102,7 +102,7 @@ pub fn synced(before: Value, copy: &Copy, generation: i64, root_version: Option<
             now,
         ),
         false => {
-            set_condition(&mut status, kind, false, "CloudCredsSufficient", "cloud credentials sufficient for minting or passthrough", now)
+            set_condition(&mut status, kind, false, "CloudCredsSufficient", "cloud credentials sufficient for minting or passthrough", now);
         }
     }
     status["provisioned"] = json!(failed.is_empty());

@@ -5,14 +5,14 @@ use super::*;
 const EARLIER: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-02-02T00:00:00Z";
 
-fn request(namespace: &str, kind: &str, status: Value) -> DynamicObject {
+fn request(namespace: &str, kind: &str, status: &Value) -> DynamicObject {
     serde_json::from_value(json!({
         "metadata": {"name": "r", "namespace": namespace}, "spec": {"providerSpec": {"kind": kind}}, "status": status,
     }))
     .unwrap()
 }
 
-fn configuration(annotations: Value) -> DynamicObject {
+fn configuration(annotations: &Value) -> DynamicObject {
     serde_json::from_value(json!({"metadata": {"name": "cluster", "annotations": annotations}})).unwrap()
 }
 
@@ -70,10 +70,10 @@ fn a_request_for_another_platform_is_ignored_and_never_failing() {
 fn only_vsphere_requests_of_the_operators_namespace_count() {
     let failing = namespace_missing(&json!({}), "ns", EARLIER);
     let all = [
-        request(OWN_NAMESPACE, "VSphereProviderSpec", json!({"provisioned": true})),
-        request(OWN_NAMESPACE, "VSphereProviderSpec", failing.clone()),
-        request(OWN_NAMESPACE, "AWSProviderSpec", failing.clone()),
-        request("elsewhere", "VSphereProviderSpec", failing),
+        request(OWN_NAMESPACE, "VSphereProviderSpec", &json!({"provisioned": true})),
+        request(OWN_NAMESPACE, "VSphereProviderSpec", &failing),
+        request(OWN_NAMESPACE, "AWSProviderSpec", &failing),
+        request("elsewhere", "VSphereProviderSpec", &failing),
     ];
     let (degraded, progressing) = Counts::of(all.iter()).messages(&Mode::Passthrough);
     assert_eq!(degraded.unwrap(), ("CredentialsFailing", "1 of 2 credentials requests are failing to sync.".to_owned()));
@@ -88,7 +88,7 @@ fn only_vsphere_requests_of_the_operators_namespace_count() {
 fn an_upgrade_needs_the_root_secret_or_the_admins_word() {
     let installed =
         json!({"status": {"history": [{"state": "Partial", "version": "4.22.0"}, {"state": "Completed", "version": "4.21.3"}]}});
-    let silent = configuration(json!({}));
+    let silent = configuration(&json!({}));
     let reason =
         |mode, root, configuration: &DynamicObject, version| upgradeable(mode, root, configuration, version).map(|(reason, _)| reason);
     assert_eq!(reason(&Mode::Passthrough, true, &silent, Some(&installed)), None);
@@ -98,7 +98,7 @@ fn an_upgrade_needs_the_root_secret_or_the_admins_word() {
     let installing = json!({"status": {"history": [{"state": "Partial", "version": "4.21.3"}]}});
     assert_eq!(reason(&Mode::Manual, false, &silent, Some(&installing)), None);
     for (promised, allowed) in [("4.22", true), ("v4.22.1", true), ("4.21", false), ("nonsense", false)] {
-        let promising = configuration(json!({UPGRADEABLE_TO: promised}));
+        let promising = configuration(&json!({UPGRADEABLE_TO: promised}));
         assert_eq!(reason(&Mode::Manual, false, &promising, Some(&installed)).is_none(), allowed, "{promised}");
     }
 }

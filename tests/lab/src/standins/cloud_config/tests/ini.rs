@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn global(values: Value) -> Value {
+fn global(values: &Value) -> Value {
     json!({"global": values})
 }
 
@@ -60,7 +60,7 @@ fn quotes_comments_and_escapes_follow_gcfg() {
     ];
     for (what, source, expected) in cases {
         for generation in BOTH {
-            assert_read(what, source, generation, global(expected.clone()));
+            assert_read(what, source, generation, global(&expected));
         }
     }
 }
