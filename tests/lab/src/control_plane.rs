@@ -97,14 +97,8 @@ impl ControlPlane {
             &manager_arguments(&files, address, &manager),
             &frugal,
         )?;
-        let scheduler = Component::start(
-            mark,
-            &logs,
-            "kube-scheduler",
-            &programs.scheduler,
-            &scheduler_arguments(address, &scheduler),
-            &frugal,
-        )?;
+        let scheduler =
+            Component::start(mark, &logs, "kube-scheduler", &programs.scheduler, &scheduler_arguments(address, &scheduler), &frugal)?;
         let components = vec![etcd, apiserver, manager, scheduler];
         Ok(ControlPlane { client, kubeconfig, url, authority, kubelet, egress, components })
     }

@@ -119,9 +119,7 @@ pub fn names() -> Result<Vec<String>, Error> {
 pub fn read(name: &str) -> Result<Option<Record>, Error> {
     let path = of(name).join("lab.json");
     match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| Error::Record { path, reason: error.to_string() }),
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Record { path, reason: error.to_string() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(at(&path)(error)),
     }

@@ -111,8 +111,7 @@ pub async fn report(client: &Client, name: &str, status: &Value, boots: u64) -> 
 fn status(guest: &Guest, ready: bool, version: &str) -> Value {
     let mut status = node_status(&smbios(&guest.uuid), ready, version);
     if !guest.ip.is_empty() {
-        status["status"]["addresses"] =
-            json!([{"type": "InternalIP", "address": guest.ip}, {"type": "Hostname", "address": guest.name}]);
+        status["status"]["addresses"] = json!([{"type": "InternalIP", "address": guest.ip}, {"type": "Hostname", "address": guest.name}]);
     }
     status
 }
@@ -123,7 +122,8 @@ pub fn smbios(uuid: &str) -> String {
         let pairs: Vec<&str> = group.as_bytes().chunks(2).rev().filter_map(|pair| std::str::from_utf8(pair).ok()).collect();
         pairs.concat()
     };
-    let groups: Vec<String> = uuid.split('-').enumerate().map(|(index, group)| if index < 3 { swapped(group) } else { group.to_owned() }).collect();
+    let groups: Vec<String> =
+        uuid.split('-').enumerate().map(|(index, group)| if index < 3 { swapped(group) } else { group.to_owned() }).collect();
     groups.join("-").to_lowercase()
 }
 

@@ -2,9 +2,7 @@
 
 use std::net::IpAddr;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
-};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make the certificate of {name}: {source}")]

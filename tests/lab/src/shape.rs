@@ -103,8 +103,8 @@ impl Shape {
         let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
             return Err(Error::Unknown { name: name.to_owned() });
         };
-        let shape: Shape = serde_saphyr::from_str(text)
-            .map_err(|error| Error::Broken { name: name.to_owned(), reason: error.to_string() })?;
+        let shape: Shape =
+            serde_saphyr::from_str(text).map_err(|error| Error::Broken { name: name.to_owned(), reason: error.to_string() })?;
         Ok(Shape { name: name.to_owned(), ..shape })
     }
 
