@@ -1,0 +1,165 @@
+//! ControllerConfig, pools and the node disruption policy.
+
+use serde_json::{Value, json};
+use vmi_lab::kubernetes::{self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, INFRASTRUCTURE, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NODE};
+use vmi_lab::standins::mco;
+
+use super::{AtWork, MANAGED, MANAGER, VERSION, becomes, clean, install, merge_until_taken, relax, reported, vcenter};
+use crate::support::lab::Lab;
+use crate::support::suite::TestResult;
+
+const CONFIG_CRD: &str = "controllerconfigs.machineconfiguration.openshift.io";
+const INFRASTRUCTURE_CRD: &str = "infrastructures.config.openshift.io";
+const PLATFORM: &str = "spec/properties/platformSpec/properties/vsphere/properties/vcenters/x-kubernetes-validations";
+
+fn at_work(lab: &Lab) -> AtWork {
+    let client = lab.client.clone();
+    AtWork::start(async move { mco::keep(&client, VERSION).await })
+}
+
+fn text(cloud_conf: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-cloud-config", "namespace": MANAGED},
+        "data": {"cloud.conf": cloud_conf}})
+}
+
+async fn remove(lab: &Lab) -> TestResult {
+    kubernetes::delete(&lab.client, CONTROLLER_CONFIG, "", "machine-config-controller").await?;
+    kubernetes::delete(&lab.client, MACHINE_CONFIGURATION, "", "cluster").await?;
+    for pool in ["master", "worker"] {
+        kubernetes::delete(&lab.client, MACHINE_CONFIG_POOL, "", pool).await?;
+    }
+    clean(lab).await
+}
+
+/// Waits until ControllerConfig carries so many vCenters and this cloud config, and its status has caught up.
+async fn controller_config(lab: &Lab, vcenters: usize, cloud_conf: &str) -> TestResult {
+    becomes(lab, CONTROLLER_CONFIG, "", "machine-config-controller", |config| {
+        let spec = &config["spec"];
+        let listed = spec["infra"]["spec"]["platformSpec"]["vsphere"]["vcenters"].as_array().map_or(0, Vec::len);
+        if listed != vcenters || spec["cloudProviderConfig"] != cloud_conf {
+            return Err(format!("{listed} vCenters, {}", spec["cloudProviderConfig"]));
+        }
+        let seen = &config["status"]["observedGeneration"];
+        if seen == &config["metadata"]["generation"] { Ok(()) } else { Err(format!("status of generation {seen}")) }
+    })
+    .await
+}
+
+pub async fn controller_config_follows_infrastructure_as_far_as_its_own_rules_let_it(lab: &Lab) -> TestResult {
+    install(lab).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
+    let at_work = at_work(lab);
+    controller_config(lab, 1, "one").await?;
+    reported(lab, "machine-config", "Degraded", "False").await?;
+
+    let root = "/spec/versions/0/schema/openAPIV3Schema/properties";
+    let back = relax(lab, INFRASTRUCTURE_CRD, &format!("{root}/{PLATFORM}")).await?;
+    let vcenters = json!([vcenter("vc-a.example.com"), vcenter("vc-b.example.com")]);
+    let both = json!({"spec": {"platformSpec": {"vsphere": {"vcenters": vcenters}}}});
+    merge_until_taken(lab, INFRASTRUCTURE, "cluster", &both).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("two")).await?;
+    let message = reported(lab, "machine-config", "Degraded", "True").await?;
+    assert!(message.contains("vcenters cannot be added or removed once set"), "{message}");
+    // The refused write was one whole: the text did not get through either.
+    controller_config(lab, 1, "one").await?;
+
+    let back_too = relax(lab, CONFIG_CRD, &format!("{root}/spec/properties/infra/properties/{PLATFORM}")).await?;
+    controller_config(lab, 2, "two").await?;
+    reported(lab, "machine-config", "Degraded", "False").await?;
+    drop(at_work);
+    kubernetes::merge(&lab.client, CRD, "", INFRASTRUCTURE_CRD, &back).await?;
+    kubernetes::merge(&lab.client, CRD, "", CONFIG_CRD, &back_too).await?;
+    remove(lab).await
+}
+
+pub async fn a_missing_cloud_config_degrades_the_machine_config_operator(lab: &Lab) -> TestResult {
+    install(lab).await?;
+    let at_work = at_work(lab);
+    let message = reported(lab, "machine-config", "Degraded", "True").await?;
+    assert!(message.contains("kube-cloud-config configmap is required on platform VSphere but not found"), "{message}");
+    kubernetes::apply(
+        &lab.client,
+        MANAGER,
+        &json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "kube-cloud-config", "namespace": MANAGED}, "data": {"other": "x"}}),
+    )
+    .await?;
+    let words = "openshift-config-managed/kube-cloud-config configmap must have the cloud.conf key on platform VSphere but not found";
+    becomes(lab, vmi_lab::kubernetes::CLUSTER_OPERATOR, "", "machine-config", |operator| {
+        let conditions = operator["status"]["conditions"].to_string();
+        if conditions.contains(words) { Ok(()) } else { Err(conditions) }
+    })
+    .await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
+    reported(lab, "machine-config", "Degraded", "False").await?;
+    controller_config(lab, 1, "one").await?;
+    kubernetes::delete(&lab.client, CONFIG_MAP, MANAGED, "kube-cloud-config").await?;
+    drop(at_work);
+    remove(lab).await
+}
+
+pub async fn a_wished_disruption_policy_reaches_the_status(lab: &Lab) -> TestResult {
+    install(lab).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
+    let at_work = at_work(lab);
+    let path = "/etc/kubernetes/cloud.conf";
+    let actions = |configuration: &Value| {
+        let files = configuration["status"]["nodeDisruptionPolicyStatus"]["clusterPolicies"]["files"].as_array().cloned();
+        files.map(|files| files.into_iter().find(|file| file["path"] == path).map(|file| file["actions"].clone()))
+    };
+    becomes(lab, MACHINE_CONFIGURATION, "", "cluster", |configuration| match actions(configuration) {
+        Some(None) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await?;
+    let wish = json!({"spec": {"nodeDisruptionPolicy": {"files": [{"path": path, "actions": [{"type": "None"}]}]}}});
+    kubernetes::merge(&lab.client, MACHINE_CONFIGURATION, "", "cluster", &wish).await?;
+    becomes(lab, MACHINE_CONFIGURATION, "", "cluster", |configuration| {
+        let seen = configuration["status"]["observedGeneration"] == configuration["metadata"]["generation"];
+        match actions(configuration) {
+            Some(Some(actions)) if seen && actions == json!([{"type": "None"}]) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    drop(at_work);
+    remove(lab).await
+}
+
+pub async fn a_pool_says_how_its_nodes_are_and_waits_while_paused(lab: &Lab) -> TestResult {
+    install(lab).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
+    let node = kubernetes::list(&lab.client, NODE, "").await?.remove(0);
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let role = |value: Value| json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": value}}});
+    kubernetes::merge(&lab.client, NODE, "", &name, &role(json!(""))).await?;
+    let at_work = at_work(lab);
+    let before = kubernetes::list(&lab.client, NODE, "").await?;
+    let workers = before
+        .iter()
+        .filter(|node| node.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key("node-role.kubernetes.io/worker")))
+        .count();
+    worker_pool(lab, workers, workers, "True", "False").await?;
+    kubernetes::merge(&lab.client, NODE, "", &name, &json!({"spec": {"unschedulable": true}})).await?;
+    worker_pool(lab, workers, workers - 1, "False", "True").await?;
+    kubernetes::merge(&lab.client, MACHINE_CONFIG_POOL, "", "worker", &json!({"spec": {"paused": true}})).await?;
+    worker_pool(lab, workers, workers - 1, "False", "False").await?;
+    kubernetes::merge(&lab.client, NODE, "", &name, &json!({"spec": {"unschedulable": null}})).await?;
+    worker_pool(lab, workers, workers, "True", "False").await?;
+    drop(at_work);
+    let was = node.metadata.labels.as_ref().and_then(|labels| labels.get("node-role.kubernetes.io/worker")).cloned();
+    kubernetes::merge(&lab.client, NODE, "", &name, &role(json!(was))).await?;
+    remove(lab).await
+}
+
+async fn worker_pool(lab: &Lab, total: usize, ready: usize, updated: &str, updating: &str) -> TestResult {
+    becomes(lab, MACHINE_CONFIG_POOL, "", "worker", |pool| {
+        let status = &pool["status"];
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let reads = |kind: &str, expected: &str| conditions.iter().any(|entry| entry["type"] == kind && entry["status"] == expected);
+        let counted = status["machineCount"] == total && status["readyMachineCount"] == ready;
+        let said = reads("Updated", updated) && reads("Updating", updating) && reads("Degraded", "False");
+        if counted && said { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await
+}
