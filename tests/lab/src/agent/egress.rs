@@ -130,7 +130,7 @@ fn parse(head: &str) -> Result<(String, u16), String> {
         return Err(format!("only HTTP/1.1 is spoken here, not {version:?}"));
     }
     let (host, port) = target.rsplit_once(':').ok_or_else(|| format!("{target:?} has no port"))?;
-    let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    let port = port.parse().map_err(|error| format!("{port:?} is no port: {error}"))?;
     Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port))
 }
 

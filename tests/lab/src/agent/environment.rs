@@ -57,7 +57,7 @@ pub(super) fn environment(
         };
         match objects(kind, name) {
             Some(object) => {
-                variables.extend(entries(kind, &object).into_iter().map(|(key, value)| (format!("{prefix}{key}"), lossy(value))))
+                variables.extend(entries(kind, &object).into_iter().map(|(key, value)| (format!("{prefix}{key}"), lossy(&value))));
             }
             None if optional == Some(true) => {}
             None => return Err(missing(kind, name)),
@@ -92,7 +92,7 @@ fn value_from(pod: &Pod, source: &EnvVarSource, objects: Objects<'_>, address: I
         return if optional { Ok(None) } else { Err(missing(kind, name)) };
     };
     match entries(kind, &object).remove(key) {
-        Some(value) => Ok(Some(lossy(value))),
+        Some(value) => Ok(Some(lossy(&value))),
         None if optional => Ok(None),
         None => Err(format!("couldn't find key {key} in {} {}", kind.kind, crate::kubernetes::full_name(&object))),
     }
@@ -102,8 +102,8 @@ pub(super) fn missing(kind: Kind, name: &str) -> String {
     format!("{} {name:?} not found", kind.kind.to_lowercase())
 }
 
-fn lossy(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The keys and values of a secret or config map.

@@ -1,5 +1,6 @@
 //! What a pod's containers stand on: its folder, ports, volumes, tokens and kubeconfig.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -85,12 +86,10 @@ impl Ground {
         for volume in spec.volumes.iter().flatten() {
             let directory = volumes::directory(volume, &self.folder);
             if let Some(host) = &volume.host_path {
-                let wanted_as_is = !host.type_.as_deref().unwrap_or_default().ends_with("OrCreate");
-                if wanted_as_is && !Path::new(&host.path).exists() && host.type_.as_deref().is_some_and(|kind| !kind.is_empty()) {
-                    return Err(Obstacle::Failed(format!("hostPath {} of volume {:?} does not exist", host.path, volume.name)));
-                }
                 if host.type_.as_deref() == Some("DirectoryOrCreate") {
                     std::fs::create_dir_all(&host.path).map_err(|error| self.unwritable(&error))?;
+                } else if !Path::new(&host.path).exists() {
+                    return Err(Obstacle::Failed(format!("hostPath {} of volume {:?} does not exist", host.path, volume.name)));
                 }
                 continue;
             }
@@ -104,9 +103,8 @@ impl Ground {
 
     async fn give_ports(&mut self, shared: &Shared, pod: &Pod, spec: &PodSpec) -> Result<(), Obstacle> {
         for number in ports::declared(spec).into_keys() {
-            if !self.ports.contains_key(&number) {
-                let port = shared.ports.take().ok_or_else(|| Obstacle::Failed("no port is free on this machine".to_owned()))?;
-                self.ports.insert(number, port);
+            if let Entry::Vacant(place) = self.ports.entry(number) {
+                place.insert(shared.ports.take().ok_or_else(|| Obstacle::Failed("no port is free on this machine".to_owned()))?);
             }
         }
         if self.ports_told || self.ports.is_empty() {

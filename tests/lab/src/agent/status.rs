@@ -152,26 +152,26 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn container(name: &str, state: Value, last: Value, ready: bool) -> ContainerStatus {
+    fn container(name: &str, state: &Value, last: &Value, ready: bool) -> ContainerStatus {
         let value =
             json!({"name": name, "image": "i", "imageID": "", "ready": ready, "restartCount": 0, "state": state, "lastState": last});
         serde_json::from_value(value).unwrap()
     }
 
     fn running(name: &str, ready: bool) -> ContainerStatus {
-        container(name, json!({"running": {}}), json!({}), ready)
+        container(name, &json!({"running": {}}), &json!({}), ready)
     }
 
     fn ended(name: &str, code: i32) -> ContainerStatus {
-        container(name, json!({"terminated": {"exitCode": code}}), json!({}), false)
+        container(name, &json!({"terminated": {"exitCode": code}}), &json!({}), false)
     }
 
     fn creating(name: &str) -> ContainerStatus {
-        container(name, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}), false)
+        container(name, &json!({"waiting": {"reason": "ContainerCreating"}}), &json!({}), false)
     }
 
     fn looping(name: &str) -> ContainerStatus {
-        container(name, json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": {"exitCode": 1}}), false)
+        container(name, &json!({"waiting": {"reason": "CrashLoopBackOff"}}), &json!({"terminated": {"exitCode": 1}}), false)
     }
 
     fn spec(policy: &str) -> PodSpec {
