@@ -3,8 +3,22 @@
 
 pub mod agent;
 pub mod cache;
+pub mod cluster;
+pub mod commands;
+pub mod component;
+pub mod control_plane;
+pub mod health;
+pub mod home;
 pub mod kubernetes;
+pub mod lab;
+pub mod net;
+pub mod nodes;
+pub mod pki;
 pub mod process;
+pub mod requirements;
+pub mod shape;
 pub mod standins;
+pub mod supervisor;
 pub mod tools;
+pub mod vcenter;
 pub mod yaml;

@@ -102,7 +102,7 @@ fn is_zombie(pid: u32) -> bool {
 }
 
 /// Returns when the process has ended (a zombie counts as ended), watched through a pidfd.
-fn wait_until_gone(pid: u32) {
+pub fn wait_until_gone(pid: u32) {
     let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
     let Ok(handle) = rustix::process::pidfd_open(raw, rustix::process::PidfdFlags::empty()) else { return };
     let mut poll = [rustix::event::PollFd::new(&handle, rustix::event::PollFlags::IN)];

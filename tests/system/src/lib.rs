@@ -1,1 +1,1 @@
-
+//! The tests are in main.rs beside this folder; a package needs a library or a program to exist.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"strconv"
+)
+
+// quietLog swallows what clients cause on purpose: broken handshakes and dropped connections.
+var quietLog = log.New(io.Discard, "", 0)
+
+// answer is a whole response, kept until it is known whether a fault changes it.
+type answer struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func newAnswer() *answer { return &answer{status: http.StatusOK, header: http.Header{}} }
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+func (v *vcenter) proxy(w http.ResponseWriter, r *http.Request) {
+	c, err := readCall(r)
+	if err != nil {
+		return // the client went away in the middle of its request
+	}
+	hits := v.faults.matching(c)
+	a := v.answerTo(c, hits)
+	v.sessions.note(c, a)
+	sent := v.deliver(w, a, hits)
+	v.calls.add(c.callKey, len(c.body), sent)
+	if hits.has("drop") {
+		panic(http.ErrAbortHandler) // net/http's way to cut a connection
+	}
+}
+
+func (v *vcenter) answerTo(c *call, hits faults) *answer {
+	for _, f := range hits {
+		if a := v.injected(c, f); a != nil {
+			return a
+		}
+	}
+	if a := v.refusedREST(c); a != nil {
+		return a
+	}
+	a := newAnswer()
+	v.mux.ServeHTTP(a, c.http)
+	if c.API == soapAPI {
+		speakLikeVCenter(a)
+	}
+	return a
+}
+
+// deliver writes the answer, whole or as a fault leaves it, and says how many bytes of body went out.
+func (v *vcenter) deliver(w http.ResponseWriter, a *answer, hits faults) int {
+	header := w.Header()
+	for key, values := range a.header {
+		header[key] = values
+	}
+	body := a.body.Bytes()
+	if f := hits.first("truncate"); f != nil && f.Bytes < len(body) {
+		body = body[:f.Bytes]
+		header.Set("Connection", "close")
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(a.status)
+	if hits.has("drop") {
+		body = body[:len(body)/2]
+	}
+	sent, _ := w.Write(body)
+	if hits.has("drop") {
+		http.NewResponseController(w).Flush()
+	}
+	return sent
+}

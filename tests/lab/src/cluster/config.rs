@@ -1,0 +1,162 @@
+//! The cluster's configuration as the installer leaves it: Infrastructure, feature gates, cloud config, credentials.
+
+use serde_json::{Value, json};
+
+use super::{Error, template};
+use crate::shape::{CloudConfig, FailureDomains, Generation, Shape};
+use crate::vcenter::{INFRA_ID, Vcenter};
+
+/// The version of the kubelets, and of the release's Kubernetes.
+pub const KUBERNETES: &str = "v1.34.4";
+
+/// A failure domain as Infrastructure lists it.
+pub struct FailureDomain {
+    pub name: String,
+    pub region: String,
+    pub zone: String,
+}
+
+/// The name, region and zone of a vCenter's compute cluster.
+pub fn failure_domain(shape: &Shape, vcenter: &Vcenter, zone: &str) -> FailureDomain {
+    match shape.failure_domains {
+        FailureDomains::Named => {
+            FailureDomain { name: format!("fd-{zone}"), region: format!("region-{}", vcenter.name), zone: format!("zone-{zone}") }
+        }
+        FailureDomains::Generated => FailureDomain {
+            name: "generated-failure-domain".to_owned(),
+            region: "generated-region".to_owned(),
+            zone: "generated-zone".to_owned(),
+        },
+    }
+}
+
+/// Infrastructure's entry for a failure domain on `vcenter`.
+pub fn failure_domain_entry(domain: &FailureDomain, vcenter: &Vcenter, zone: &str) -> Value {
+    json!({
+        "name": domain.name, "region": domain.region, "zone": domain.zone, "server": vcenter.server,
+        "topology": {
+            "datacenter": vcenter.datacenter(),
+            "computeCluster": vcenter.cluster(zone),
+            "networks": [vcenter.network()],
+            "datastore": vcenter.datastore(),
+            "resourcePool": vcenter.resource_pool(zone),
+            "folder": vcenter.folder(),
+            "template": vcenter.template(),
+        },
+    })
+}
+
+/// Infrastructure's entry for a vCenter.
+pub fn vcenter_entry(vcenter: &Vcenter) -> Value {
+    json!({"server": vcenter.server, "port": vcenter.port, "datacenters": [vcenter.datacenter()]})
+}
+
+/// The objects every shape with OpenShift in it has; `source` is the vCenter the cluster is installed on.
+pub fn objects(shape: &Shape, source: &Vcenter, api_url: &str, gates: &Value) -> Result<Vec<Value>, Error> {
+    let mut objects = template("cluster.yaml", include_str!("../../manifests/cluster.yaml"), &[])?;
+    objects.push(infrastructure(shape, source, api_url));
+    objects.push(feature_gate(shape, gates));
+    objects.push(json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"},
+        "spec": {"clusterID": "1ab00000-0000-4000-8000-000000000001", "channel": format!("stable-{}", minor(&shape.version))},
+    }));
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "cloud-provider-config", "namespace": "openshift-config"},
+        "data": {"config": cloud_config(shape, source), "ca-bundle.pem": source.ca},
+    }));
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "vsphere-creds", "namespace": "kube-system"},
+        "stringData": credentials(source),
+    }));
+    Ok(objects)
+}
+
+fn minor(version: &str) -> String {
+    version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+}
+
+/// The pair of keys by which OpenShift keeps a vCenter's user.
+pub fn credentials(vcenter: &Vcenter) -> Value {
+    json!({
+        format!("{}.username", vcenter.server): vcenter.username,
+        format!("{}.password", vcenter.server): vcenter.password,
+    })
+}
+
+fn infrastructure(shape: &Shape, source: &Vcenter, api_url: &str) -> Value {
+    let domains: Vec<Value> =
+        source.zones.iter().map(|zone| failure_domain_entry(&failure_domain(shape, source, zone), source, zone)).collect();
+    json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"},
+        "spec": {
+            "cloudConfig": {"name": "cloud-provider-config", "key": "config"},
+            "platformSpec": {"type": "VSphere", "vsphere": {
+                "vcenters": [vcenter_entry(source)],
+                "failureDomains": domains,
+                "apiServerInternalIPs": ["192.0.2.10"],
+                "ingressIPs": ["192.0.2.11"],
+                "nodeNetworking": {"external": {}, "internal": {}},
+            }},
+        },
+        "status": {
+            "infrastructureName": INFRA_ID,
+            "platform": "VSphere",
+            "platformStatus": {"type": "VSphere", "vsphere": {
+                "apiServerInternalIP": "192.0.2.10", "apiServerInternalIPs": ["192.0.2.10"],
+                "ingressIP": "192.0.2.11", "ingressIPs": ["192.0.2.11"],
+            }},
+            "controlPlaneTopology": "HighlyAvailable",
+            "infrastructureTopology": "HighlyAvailable",
+            "cpuPartitioning": "None",
+            "apiServerURL": api_url,
+            "apiServerInternalURI": api_url,
+            "etcdDiscoveryDomain": "",
+        },
+    })
+}
+
+/// FeatureGate with every gate the release knows: the control plane machine set operator waits until its own are all listed.
+/// `gates` maps each feature set to a map of gate to whether it is on.
+fn feature_gate(shape: &Shape, gates: &Value) -> Value {
+    let defaults = gates["Default"].as_object().cloned().unwrap_or_default();
+    let on = |name: &str, default: bool| default || shape.gates.iter().any(|extra| extra == name);
+    let mut names: Vec<(String, bool)> =
+        defaults.iter().map(|(name, value)| (name.clone(), on(name, value.as_bool().unwrap_or(false)))).collect();
+    for extra in &shape.gates {
+        if !defaults.contains_key(extra) {
+            names.push((extra.clone(), true));
+        }
+    }
+    let listed = |wanted: bool| -> Vec<Value> {
+        names.iter().filter(|(_, enabled)| *enabled == wanted).map(|(name, _)| json!({"name": name})).collect()
+    };
+    let mut spec = json!({});
+    if !shape.feature_set.is_empty() {
+        spec["featureSet"] = json!(shape.feature_set);
+    }
+    if shape.feature_set == "CustomNoUpgrade" {
+        spec["customNoUpgrade"] = json!({"enabled": shape.gates});
+    }
+    json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "FeatureGate", "metadata": {"name": "cluster"},
+        "spec": spec,
+        "status": {"featureGates": [{"version": shape.version, "enabled": listed(true), "disabled": listed(false)}]},
+    })
+}
+
+/// The cloud config as the installer of that generation writes it.
+pub fn cloud_config(shape: &Shape, source: &Vcenter) -> String {
+    let CloudConfig::Yaml = shape.cloud_config;
+    let (server, port, datacenter) = (&source.server, source.port, source.datacenter());
+    let labels = if source.zones.len() > 1 { "labels:\n  zone: openshift-zone\n  region: openshift-region\n" } else { "" };
+    match shape.generation {
+        Generation::V4_21 => format!(
+            "global:\n  user: \"\"\n  password: \"\"\n  server: \"\"\n  port: 0\n  insecureFlag: true\n  datacenters: []\n  soapRoundtripCount: 0\n  caFile: \"\"\n  thumbprint: \"\"\n  secretName: vsphere-creds\n  secretNamespace: kube-system\n  secretsDirectory: \"\"\n  apiDisable: false\n  apiBinding: \"\"\n  ipFamily: []\nvcenter:\n  {server}:\n    user: \"\"\n    password: \"\"\n    tenantref: \"\"\n    server: {server}\n    port: {port}\n    insecureFlag: true\n    datacenters:\n    - {datacenter}\n    soapRoundtripCount: 0\n    caFile: \"\"\n    thumbprint: \"\"\n    secretref: \"\"\n    secretName: \"\"\n    secretNamespace: \"\"\n    ipFamily: []\n{labels}"
+        ),
+        Generation::Next => format!(
+            "global:\n  insecureFlag: true\n  secretName: vsphere-creds\n  secretNamespace: kube-system\nvcenter:\n  {server}:\n    server: {server}\n    port: {port}\n    datacenters:\n    - {datacenter}\n{labels}"
+        ),
+    }
+}

@@ -1,0 +1,88 @@
+//! The OpenShift cluster that a lab installs: its objects, in the order in which an installer would make them.
+
+pub mod config;
+pub mod crds;
+pub mod machines;
+pub mod operators;
+pub mod webhooks;
+pub mod workloads;
+
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::kubernetes;
+
+/// The field manager of what the lab installs.
+pub const MANAGER: &str = "vmi-lab";
+
+/// Every namespace the cluster's parts live in.
+pub const NAMESPACES: &[&str] = &[
+    "openshift-cloud-controller-manager",
+    "openshift-cloud-controller-manager-operator",
+    "openshift-cloud-credential-operator",
+    "openshift-cluster-csi-drivers",
+    "openshift-cluster-storage-operator",
+    "openshift-cluster-version",
+    "openshift-config",
+    "openshift-config-managed",
+    "openshift-config-operator",
+    "openshift-machine-api",
+    "openshift-machine-config-operator",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Kubernetes(#[from] kubernetes::Error),
+    #[error("manifest {name}: {reason}")]
+    Manifest { name: String, reason: String },
+    #[error(transparent)]
+    Tools(#[from] crate::tools::Error),
+    #[error(transparent)]
+    GaveUp(#[from] crate::cache::GaveUp),
+    #[error(transparent)]
+    Vcenter(#[from] crate::vcenter::Error),
+    #[error(transparent)]
+    Pki(#[from] crate::pki::Error),
+}
+
+/// Applies objects side by side; the order among them does not matter.
+pub async fn apply_all(client: &Client, manifests: &[Value]) -> Result<(), Error> {
+    use futures::{StreamExt as _, TryStreamExt as _};
+    futures::stream::iter(manifests)
+        .map(|manifest| kubernetes::apply(client, MANAGER, manifest))
+        .buffer_unordered(8)
+        .try_for_each(|_| async { Ok(()) })
+        .await?;
+    Ok(())
+}
+
+/// Namespaces, and the rights of everything that runs in them.
+pub fn foundation() -> Vec<Value> {
+    let mut objects: Vec<Value> =
+        NAMESPACES.iter().map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).collect();
+    // OpenShift's parts come with roles of their own, which are not what is tested here. They keep their own identities, so the
+    // audit log tells who did what.
+    objects.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "vmi-lab-parts-of-openshift"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": NAMESPACES.iter()
+            .map(|name| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": format!("system:serviceaccounts:{name}")}))
+            .collect::<Vec<_>>(),
+    }));
+    objects
+}
+
+/// Reads a manifest file of the lab, with its `${...}` filled in.
+pub fn template(name: &str, text: &str, values: &[(&str, &str)]) -> Result<Vec<Value>, Error> {
+    let mut text = text.to_owned();
+    for (key, value) in values {
+        text = text.replace(&format!("${{{key}}}"), value);
+    }
+    let fail = |reason: String| Error::Manifest { name: name.to_owned(), reason };
+    if let Some(at) = text.find("${").filter(|at| !text[*at..].starts_with("${...}")) {
+        return Err(fail(format!("nothing is known for {}", text[at..].split('}').next().unwrap_or_default())));
+    }
+    crate::yaml::documents(&text).map_err(|error| fail(error.to_string()))
+}

@@ -1,0 +1,59 @@
+//! `up` and `down`.
+
+use std::time::Instant;
+
+use super::{Failure, kubeconfig};
+use crate::home;
+use crate::supervisor::{self, Order, Running};
+use crate::tools::{Progress, Tools, spoken};
+
+pub async fn up(order: Order) -> Result<(), Failure> {
+    let mut progress = Progress::stderr();
+    // Built here, not by the lab's own process, so that the one who waits sees how far it is.
+    Tools::prepare(&mut progress).await?;
+    let began = Instant::now();
+    let running = Running::start(&order, false, |text| progress.line(&format!("{:>6}  {text}", spoken(began.elapsed())))).await?;
+    let record = running.leave();
+    println!("lab {} is up after {:.1} s", record.name, record.boot_seconds.unwrap_or_default());
+    println!();
+    println!("  kubeconfig  {}", kubeconfig(&record).display());
+    for vcenter in &record.vcenters {
+        println!("  vCenter {}   https://{}:{}  user {}", vcenter.name, vcenter.server, vcenter.port, vcenter.username);
+    }
+    println!();
+    println!("next:");
+    for verb in ["kubectl get nodes,machines -A", "status", "logs cloud-controller-manager", "down"] {
+        println!("  vmi-lab {verb}");
+    }
+    Ok(())
+}
+
+pub async fn down(name: Option<&str>, all: bool) -> Result<(), Failure> {
+    let _lock = home::lock()?;
+    let names = match (name, all) {
+        (Some(name), _) => vec![name.to_owned()],
+        (None, true) => home::names()?,
+        (None, false) => {
+            let names = home::names()?;
+            match names.len() {
+                0 => return Err(home::Error::NoneRunning.into()),
+                1 => names,
+                count => return Err(home::Error::Ambiguous(count, names.join(", ")).into()),
+            }
+        }
+    };
+    for name in names {
+        if !home::of(&name).exists() {
+            return Err(home::Error::NoSuchLab(name).into());
+        }
+        match home::read(&name) {
+            Ok(Some(record)) if home::is_running(&record) => supervisor::end(&record).await?,
+            // Crashed, or its record is unreadable: whatever still carries its mark goes.
+            _ => {
+                home::clear(&name)?;
+            }
+        }
+        println!("lab {name} is gone");
+    }
+    Ok(())
+}

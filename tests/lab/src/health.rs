@@ -1,0 +1,155 @@
+//! What healthy means, watched and never asked twice.
+
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt as _};
+use serde_json::Value;
+
+use crate::cache::{Cache, GaveUp};
+use crate::kubernetes::{self, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, MACHINE, MACHINE_SET, NODE, condition, full_name};
+use crate::shape::Shape;
+
+/// Long enough for a loaded machine; a healthy boot takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Returns when every machine is Running, every node Ready and initialised, every deployment and operator available.
+pub async fn wait(client: &Client, shape: &Shape) -> Result<(), GaveUp> {
+    if !shape.has_openshift() {
+        let mut cache = Cache::start(client, &[(NODE, "")]).await;
+        return cache.until("the nodes to be ready", PATIENCE, |cache| nodes(cache, usize::from(shape.plain_nodes))).await;
+    }
+    let kinds = [(MACHINE, ""), (MACHINE_SET, ""), (NODE, ""), (CLUSTER_OPERATOR, ""), (DEPLOYMENT, ""), (CONTROL_PLANE_MACHINE_SET, "")];
+    let mut cache = Cache::start(client, &kinds).await;
+    cache.until("the cluster to be healthy", PATIENCE, whole).await
+}
+
+/// Everything at once; the first thing missing is named.
+pub fn whole(cache: &Cache) -> Result<(), String> {
+    let machines = machines(cache)?;
+    nodes(cache, machines)?;
+    all_available(cache)?;
+    all_operators(cache)?;
+    control_plane_complete(cache)
+}
+
+pub fn all_available(cache: &Cache) -> Result<(), String> {
+    cache.list(DEPLOYMENT).iter().try_for_each(|deployment| available(deployment))
+}
+
+pub fn all_operators(cache: &Cache) -> Result<(), String> {
+    cache.list(CLUSTER_OPERATOR).iter().try_for_each(|operator| operator_healthy(operator))
+}
+
+pub fn machines(cache: &Cache) -> Result<usize, String> {
+    let machines = cache.list(MACHINE);
+    for set in cache.list(MACHINE_SET) {
+        let (wanted, ready) = (number(&set.data["spec"]["replicas"]), number(&set.data["status"]["readyReplicas"]));
+        if wanted != ready {
+            return Err(format!("MachineSet {} has {ready} of {wanted} machines ready", set.name_any()));
+        }
+    }
+    for machine in &machines {
+        let phase = machine.data["status"]["phase"].as_str().unwrap_or("not seen yet");
+        if phase != "Running" {
+            return Err(format!("Machine {} is {phase}{}", machine.name_any(), error_of(machine)));
+        }
+    }
+    Ok(machines.len())
+}
+
+fn error_of(machine: &DynamicObject) -> String {
+    machine.data["status"]["errorMessage"].as_str().map(|message| format!(" ({message})")).unwrap_or_default()
+}
+
+pub fn nodes(cache: &Cache, wanted: usize) -> Result<(), String> {
+    let nodes = cache.list(NODE);
+    if nodes.len() != wanted {
+        return Err(format!("{} of {wanted} nodes have joined", nodes.len()));
+    }
+    for node in nodes {
+        if condition(&node, "Ready") != "True" {
+            return Err(format!("Node {} is not Ready", node.name_any()));
+        }
+        let taints = node.data["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        if let Some(taint) = taints.iter().find(|taint| {
+            taint["key"] == "node.cloudprovider.kubernetes.io/uninitialized" || taint["key"] == "node.kubernetes.io/not-ready"
+        }) {
+            return Err(format!("Node {} still carries the taint {}", node.name_any(), taint["key"]));
+        }
+    }
+    Ok(())
+}
+
+fn available(deployment: &DynamicObject) -> Result<(), String> {
+    let (spec, status) = (&deployment.data["spec"], &deployment.data["status"]);
+    let wanted = number(&spec["replicas"]);
+    let ready = number(&status["availableReplicas"]).min(number(&status["updatedReplicas"]));
+    let seen = status["observedGeneration"].as_i64() == deployment.metadata.generation;
+    if ready < wanted || !seen {
+        return Err(format!("Deployment {} has {ready} of {wanted} pods available", full_name(deployment)));
+    }
+    Ok(())
+}
+
+fn operator_healthy(operator: &DynamicObject) -> Result<(), String> {
+    for (kind, wanted) in [("Available", "True"), ("Progressing", "False"), ("Degraded", "False")] {
+        let status = condition(operator, kind);
+        if status != wanted {
+            let why = operator.data["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(|entry| entry["type"] == kind)
+                .map(|entry| format!(": {}", entry["message"].as_str().unwrap_or_default()))
+                .unwrap_or_default();
+            let status = if status.is_empty() { "not reported" } else { status };
+            return Err(format!("ClusterOperator {} says {kind} is {status}{why}", operator.name_any()));
+        }
+    }
+    Ok(())
+}
+
+pub fn control_plane_complete(cache: &Cache) -> Result<(), String> {
+    let Some(set) = cache.get(CONTROL_PLANE_MACHINE_SET, "openshift-machine-api", "cluster") else {
+        return Err("there is no control plane machine set".to_owned());
+    };
+    let status = &set.data["status"];
+    let seen = status["observedGeneration"].as_i64() == set.metadata.generation;
+    let (wanted, updated) = (number(&set.data["spec"]["replicas"]), number(&status["updatedReplicas"]));
+    if !seen || updated != wanted || number(&status["readyReplicas"]) != wanted {
+        return Err(format!("the control plane machine set has {updated} of {wanted} machines up to date"));
+    }
+    Ok(())
+}
+
+fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or(0)
+}
+
+/// Returns when these Deployments are available.
+pub async fn deployments(client: &Client, names: &[&str]) -> Result<(), GaveUp> {
+    let mut cache = Cache::start(client, &[(DEPLOYMENT, "")]).await;
+    cache
+        .until("the controllers to start", PATIENCE, |cache| {
+            let all = cache.list(DEPLOYMENT);
+            for name in names {
+                let found = all.iter().find(|deployment| deployment.name_any() == *name);
+                available(found.ok_or_else(|| format!("there is no Deployment {name}"))?)?;
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// Replaces the control plane machine set that the operator generates, inactive, by the active one that an installer leaves.
+pub async fn adopt_control_plane(client: &Client, wanted: &Value) -> Result<(), crate::lab::Error> {
+    let mut cache = Cache::start(client, &[(CONTROL_PLANE_MACHINE_SET, "")]).await;
+    cache
+        .until("the operator to generate a control plane machine set", PATIENCE, |cache| {
+            cache.list(CONTROL_PLANE_MACHINE_SET).first().map(|_| ()).ok_or_else(|| "there is none yet".to_owned())
+        })
+        .await?;
+    kubernetes::apply(client, crate::cluster::MANAGER, wanted).await?;
+    Ok(())
+}

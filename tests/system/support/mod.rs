@@ -1,0 +1,4 @@
+pub mod command;
+pub mod lab;
+pub mod openshift;
+pub mod suite;

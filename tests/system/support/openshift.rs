@@ -1,0 +1,149 @@
+//! What tests do to the cluster by hand where the operator will do it later.
+
+use std::time::Duration;
+
+use kube::ResourceExt as _;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use vmi_lab::cluster::config;
+use vmi_lab::kubernetes::{self, CONFIG_MAP, INFRASTRUCTURE, MACHINE, MACHINE_SET, NODE, SECRET};
+use vmi_lab::vcenter::{INFRA_ID, Vcenter};
+
+use crate::support::lab::Lab;
+use crate::support::suite::TestResult;
+
+pub const MACHINE_API: &str = "openshift-machine-api";
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A vCenter of the lab with its credentials, which only the lab's own configuration holds.
+pub fn vcenter(lab: &Lab, name: &str) -> TestResult<Vcenter> {
+    let config: Value = serde_json::from_slice(&std::fs::read(lab.folder().join("vcsim.json"))?)?;
+    let listed = config["vcenters"].as_array().into_iter().flatten().find(|vcenter| vcenter["name"] == name).ok_or("no such vCenter")?;
+    let record = lab.vcenter(name);
+    let zones = lab.shape.vcenters.iter().find(|vcenter| vcenter.name == name).map(|vcenter| vcenter.zones.clone());
+    Ok(Vcenter {
+        name: name.to_owned(),
+        server: record.server.clone(),
+        port: record.port,
+        username: record.username.clone(),
+        password: listed["password"].as_str().unwrap_or_default().to_owned(),
+        ca: String::new(),
+        zones: zones.unwrap_or_default(),
+    })
+}
+
+/// The Infrastructure patch that adds a vCenter and its failure domains after what is there.
+pub async fn extended_infrastructure(lab: &Lab, target: &Vcenter) -> TestResult<Value> {
+    let current = kubernetes::get(&lab.client, INFRASTRUCTURE, "", "cluster").await?.ok_or("no Infrastructure")?;
+    let vsphere = &current.data["spec"]["platformSpec"]["vsphere"];
+    let mut vcenters = vsphere["vcenters"].as_array().cloned().unwrap_or_default();
+    let mut domains = vsphere["failureDomains"].as_array().cloned().unwrap_or_default();
+    vcenters.push(config::vcenter_entry(target));
+    for zone in &target.zones {
+        let domain =
+            config::FailureDomain { name: format!("fd-{zone}"), region: format!("region-{}", target.name), zone: format!("zone-{zone}") };
+        domains.push(config::failure_domain_entry(&domain, target, zone));
+    }
+    Ok(json!({"spec": {"platformSpec": {"vsphere": {"vcenters": vcenters, "failureDomains": domains}}}}))
+}
+
+/// The patch of Infrastructure as a server-side dry run.
+pub async fn try_infrastructure(lab: &Lab, patch: &Value) -> Result<(), kube::Error> {
+    let api: Api<DynamicObject> = INFRASTRUCTURE.api(&lab.client, "");
+    api.patch("cluster", &PatchParams { dry_run: true, ..PatchParams::default() }, &Patch::Merge(patch)).await.map(|_| ())
+}
+
+/// Makes the cluster know a second vCenter: credentials, tags, folder, Infrastructure, cloud config, in that order.
+pub async fn add_vcenter(lab: &Lab, target: &Vcenter) -> TestResult {
+    let pair = json!({"stringData": config::credentials(target)});
+    kubernetes::merge(&lab.client, SECRET, "kube-system", "vsphere-creds", &pair).await?;
+    let key = format!("{}.username", target.server);
+    let mut secrets = lab.watch(&[SECRET]).await;
+    secrets
+        .until("the credentials to be copied", PATIENCE, |cache| {
+            let copy = cache.get(SECRET, MACHINE_API, "vsphere-cloud-credentials").ok_or("no copy")?;
+            copy.data["data"].get(&key).map(|_| ()).ok_or_else(|| "the copy lacks the target".to_owned())
+        })
+        .await?;
+    let tags = format!("/vcenters/{}/tags", target.name);
+    lab.control.post(&format!("/vcenters/{}/folders", target.name), &json!({"datacenter": target.datacenter(), "path": INFRA_ID})).await?;
+    let owner = json!({"category": format!("openshift-{INFRA_ID}"), "tag": INFRA_ID, "type": "Folder", "object": INFRA_ID});
+    lab.control.post(&tags, &owner).await?;
+    let region = json!({"category": "openshift-region", "tag": format!("region-{}", target.name), "type": "Datacenter", "object": target.datacenter()});
+    lab.control.post(&tags, &region).await?;
+    for zone in &target.zones {
+        let zone = json!({"category": "openshift-zone", "tag": format!("zone-{zone}"), "type": "ClusterComputeResource", "object": format!("cluster-{zone}")});
+        lab.control.post(&tags, &zone).await?;
+    }
+    let patch = extended_infrastructure(lab, target).await?;
+    kubernetes::merge(&lab.client, INFRASTRUCTURE, "", "cluster", &patch).await?;
+    let current = kubernetes::get(&lab.client, CONFIG_MAP, "openshift-config", "cloud-provider-config").await?.ok_or("no cloud config")?;
+    let mut text = vmi_lab::yaml::parse(current.data["data"]["config"].as_str().unwrap_or_default())?;
+    text["vcenter"][&target.server] = json!({"server": target.server, "port": target.port, "datacenters": [target.datacenter()]});
+    text["labels"] = json!({"zone": "openshift-zone", "region": "openshift-region"});
+    let patch = json!({"data": {"config": vmi_lab::yaml::print(&text)?}});
+    kubernetes::merge(&lab.client, CONFIG_MAP, "openshift-config", "cloud-provider-config", &patch).await?;
+    Ok(())
+}
+
+/// Which server a Machine is on.
+pub fn server(machine: &DynamicObject) -> &str {
+    machine.data["spec"]["providerSpec"]["value"]["workspace"]["server"].as_str().unwrap_or_default()
+}
+
+/// Whether a Machine belongs to the control plane.
+pub fn is_master(machine: &DynamicObject) -> bool {
+    machine.labels().get("machine.openshift.io/cluster-api-machine-role").is_some_and(|role| role == "master")
+}
+
+/// Names of the virtual machines in a vCenter, templates left out.
+pub async fn virtual_machines(lab: &Lab, vcenter: &str) -> TestResult<Vec<String>> {
+    let all = lab.control.get("/vms").await?;
+    let here = all.as_array().into_iter().flatten().filter(|vm| vm["vcenter"] == vcenter && vm["template"] != true);
+    Ok(here.filter_map(|vm| vm["name"].as_str()).map(str::to_owned).collect())
+}
+
+/// Waits until a MachineSet has exactly so many machines, all Running with a Ready node, and returns their names.
+pub async fn scaled(lab: &Lab, set: &str, replicas: usize) -> TestResult<Vec<String>> {
+    let mut cache = lab.watch(&[MACHINE, NODE]).await;
+    let names = cache
+        .until(&format!("{set} to have {replicas} machines"), PATIENCE, |cache| {
+            let machines: Vec<_> = cache
+                .list(MACHINE)
+                .into_iter()
+                .filter(|machine| machine.labels().get("machine.openshift.io/cluster-api-machineset").is_some_and(|name| name == set))
+                .collect();
+            if machines.len() != replicas {
+                return Err(format!("{} machines", machines.len()));
+            }
+            for machine in &machines {
+                let phase = machine.data["status"]["phase"].as_str().unwrap_or_default();
+                let node = cache.get(NODE, "", &machine.name_any());
+                if phase != "Running" || !node.is_some_and(|node| kubernetes::condition(&node, "Ready") == "True") {
+                    return Err(format!("{} is {phase}", machine.name_any()));
+                }
+            }
+            Ok(machines.iter().map(|machine| machine.name_any()).collect())
+        })
+        .await?;
+    Ok(names)
+}
+
+/// A copy of the shape's first MachineSet under another name, with so many replicas, applied.
+pub async fn copy_machine_set(lab: &Lab, name: &str, replicas: u8) -> TestResult {
+    let source = vcenter(lab, "a")?;
+    let mut set = vmi_lab::cluster::machines::machine_sets(&lab.shape, &source).remove(0);
+    let labels = json!({"machine.openshift.io/cluster-api-machineset": name});
+    set["metadata"]["name"] = json!(name);
+    set["spec"]["replicas"] = json!(replicas);
+    set["spec"]["selector"]["matchLabels"]["machine.openshift.io/cluster-api-machineset"] =
+        labels["machine.openshift.io/cluster-api-machineset"].clone();
+    set["spec"]["template"]["metadata"]["labels"]["machine.openshift.io/cluster-api-machineset"] = json!(name);
+    kubernetes::apply(&lab.client, "system-test", &set).await?;
+    Ok(())
+}
+
+pub async fn scale(lab: &Lab, set: &str, replicas: u8) -> TestResult {
+    kubernetes::merge(&lab.client, MACHINE_SET, MACHINE_API, set, &json!({"spec": {"replicas": replicas}})).await?;
+    Ok(())
+}
