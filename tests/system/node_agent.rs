@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use vmi_lab::agent::BOOTS;
 use vmi_lab::kubernetes::{self, EVENT, NAMESPACE, NODE, POD, SERVICE_ACCOUNT, condition};
 
@@ -73,6 +74,18 @@ async fn until_gone(lab: &Lab, namespace: &str, name: &str) -> TestResult {
     Ok(cache.until("the pod to be gone", PATIENCE, gone).await?)
 }
 
+/// The first line a container prints, as soon as it is printed: being ready does not mean that it was.
+pub async fn first_line(lab: &Lab, namespace: &str, name: &str) -> TestResult<String> {
+    let mut command = lab.kubectl_command();
+    command.args(["logs", "-f", "-n", namespace, name, "-c", "main"]).kill_on_drop(true);
+    let mut follower = command.stdout(std::process::Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    let mut output = BufReader::new(follower.stdout.take().ok_or("no output")?);
+    tokio::time::timeout(PATIENCE, output.read_line(&mut line)).await??;
+    follower.kill().await?;
+    Ok(line.trim_end().to_owned())
+}
+
 fn main_status(pod: &DynamicObject) -> &Value {
     &pod.data["status"]["containerStatuses"][0]
 }
@@ -113,11 +126,16 @@ pub async fn a_deleted_container_may_end_in_its_own_way_within_its_grace_period(
     let polite = "trap 'echo goodbye; exit 0' TERM; echo hello; while :; do sleep 1000 & wait; done";
     create(lab, ns, "polite", json!({"terminationGracePeriodSeconds": 300, "containers": [script(polite)]})).await?;
     until_ready(lab, ns, "polite").await?;
-    let follower = lab.kubectl_command().args(["logs", "-f", "-n", ns, "polite"]).stdout(std::process::Stdio::piped()).spawn()?;
+    let mut follower = lab.kubectl_command().args(["logs", "-f", "-n", ns, "polite"]).stdout(std::process::Stdio::piped()).spawn()?;
+    let mut output = follower.stdout.take().ok_or("no output")?;
+    let mut hello = [0; "hello\n".len()];
+    output.read_exact(&mut hello).await?;
     kubernetes::delete(&lab.client, POD, ns, "polite").await?;
     until_gone(lab, ns, "polite").await?;
-    let said = follower.wait_with_output().await?.stdout;
-    assert!(String::from_utf8_lossy(&said).ends_with("goodbye\n"), "{}", String::from_utf8_lossy(&said));
+    let mut said = String::new();
+    output.read_to_string(&mut said).await?;
+    assert_eq!(said, "goodbye\n");
+    follower.wait().await?;
 
     let deaf = "trap '' TERM; while :; do sleep 1000; done";
     create(lab, ns, "deaf", json!({"terminationGracePeriodSeconds": 1, "containers": [script(deaf)]})).await?;
@@ -174,12 +192,11 @@ pub async fn init_containers_run_one_after_the_other_before_the_rest(lab: &Lab) 
             step("first", "sleep 1; echo first >> $(LAB_VOLUME_NOTES)/order"),
             step("second", "echo second >> $(LAB_VOLUME_NOTES)/order"),
         ],
-        "containers": [script("cat $(LAB_VOLUME_NOTES)/order; while :; do sleep 1000; done")],
+        "containers": [script("echo `cat $(LAB_VOLUME_NOTES)/order`; while :; do sleep 1000; done")],
     });
     create(lab, ns, "steps", pod).await?;
     until_ready(lab, ns, "steps").await?;
-    let said = lab.kubectl(&["logs", "-n", ns, "steps", "-c", "main"]).await?.success()?;
-    assert_eq!(said.stdout, "first\nsecond\n");
+    assert_eq!(first_line(lab, ns, "steps").await?, "first second");
     leave(lab, ns).await
 }
 
@@ -204,8 +221,7 @@ pub async fn a_pod_waits_for_its_secret_and_sees_it_change(lab: &Lab) -> TestRes
     let secret = |user: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": ns}, "stringData": {"user": user}});
     kubernetes::apply(&lab.client, "test", &secret("root")).await?;
     until_ready(lab, ns, "reader").await?;
-    let path = lab.kubectl(&["logs", "-n", ns, "reader"]).await?.success()?.stdout;
-    let path = PathBuf::from(path.trim());
+    let path = PathBuf::from(first_line(lab, ns, "reader").await?);
     assert_eq!(std::fs::read_to_string(&path)?, "root");
     kubernetes::apply(&lab.client, "test", &secret("somebody")).await?;
     until_file(&path, "somebody").await?;
@@ -235,10 +251,10 @@ pub async fn readiness_follows_its_probe(lab: &Lab) -> TestResult {
         (running && condition(pod, "Ready") == "False").then_some(())
     };
     until(lab, ns, "probed", "the pod to run without being ready", unready).await?;
-    let path = lab.kubectl(&["logs", "-n", ns, "probed"]).await?.success()?.stdout;
-    std::fs::write(path.trim(), "")?;
+    let path = PathBuf::from(first_line(lab, ns, "probed").await?);
+    std::fs::write(&path, "")?;
     until_ready(lab, ns, "probed").await?;
-    std::fs::remove_file(path.trim())?;
+    std::fs::remove_file(&path)?;
     until(lab, ns, "probed", "the pod to be unready again", unready).await?;
     leave(lab, ns).await
 }

@@ -18,6 +18,7 @@ use rustls::crypto::ring;
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -92,12 +93,17 @@ fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
+/// A Status, for that is what the apiserver and kubectl pass on to the reader of a failed upgrade.
 fn not_here(verb: &str) -> Response {
     let sentence = format!(
-        "the lab's node agent runs containers as plain processes and has no {verb}: the pod's annotation {} tells where its ports are\n",
+        "the lab's node agent runs containers as plain processes and has no {verb}: the pod's annotation {} tells where its ports are",
         super::ports::ANNOTATION
     );
-    (StatusCode::NOT_IMPLEMENTED, sentence).into_response()
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "reason": "NotImplemented", "code": StatusCode::NOT_IMPLEMENTED.as_u16(), "message": sentence,
+    });
+    (StatusCode::NOT_IMPLEMENTED, axum::Json(status)).into_response()
 }
 
 async fn logs(
