@@ -146,20 +146,27 @@ func (l *faultList) remove(id int) faults {
 	return gone
 }
 
-// matching takes one hit from every fault that concerns the call by its kind; privileges are asked for separately,
-// because only the decoded method tells which objects they are about.
+var (
+	answering = []string{"status", "garbage", "fault", "task"}
+	changing  = []string{"latency", "drop", "truncate"}
+)
+
+// matching takes one hit from every fault that changes what happens to the call and from the first that answers it;
+// privileges are asked for separately, because only the decoded method tells which objects they are about.
 func (l *faultList) matching(c *call) faults {
-	perCall := []string{"latency", "status", "drop", "truncate", "garbage", "fault", "task"}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var hits faults
+	answered := false
 	for _, f := range l.all {
-		if f.spent() || !slices.Contains(perCall, f.Kind) || !f.applies(c.callKey) {
+		answers := slices.Contains(answering, f.Kind)
+		if f.spent() || !f.applies(c.callKey) || !answers && !slices.Contains(changing, f.Kind) {
 			continue
 		}
-		if f.Kind == "task" && !strings.HasSuffix(c.Method, "_Task") {
+		if answers && answered || f.Kind == "task" && !strings.HasSuffix(c.Method, "_Task") {
 			continue
 		}
+		answered = answered || answers
 		f.Hits++
 		hits = append(hits, f)
 	}

@@ -30,7 +30,7 @@ func (v *vcenter) injected(c *call, f *fault) *answer {
 		}
 		return v.soapFault(c, f)
 	case "task":
-		return v.slowTask(c, f)
+		return v.ownTask(c, f)
 	}
 	return nil
 }

@@ -26,35 +26,44 @@ type sessionCount struct {
 	REST          int    `json:"rest"`
 	Logins        int    `json:"logins"`
 	RefusedLogins int    `json:"refusedLogins"`
+
+	Clients map[string]loginCount `json:"clients"` // by user agent
+}
+
+type loginCount struct {
+	Logins        int `json:"logins"`
+	RefusedLogins int `json:"refusedLogins"`
 }
 
 // sessionBook counts logins and remembers REST sessions, which the simulator keeps to itself.
 type sessionBook struct {
 	mu      sync.Mutex
 	rest    map[string]bool
-	logins  int
-	refused int
+	clients map[string]loginCount
 }
 
 // note learns from an answer what happened to sessions.
 func (b *sessionBook) note(c *call, a *answer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.rest == nil {
+		b.rest, b.clients = map[string]bool{}, map[string]loginCount{}
+	}
+	client := b.clients[c.Client]
 	switch {
 	case c.isLogin() && a.status == http.StatusOK:
-		b.logins++
+		client.Logins++
+		b.clients[c.Client] = client
 		var created struct {
 			Value string `json:"value"`
 		}
 		if c.isRESTLogin() && json.Unmarshal(a.body.Bytes(), &created) == nil {
-			if b.rest == nil {
-				b.rest = map[string]bool{}
-			}
 			b.rest[created.Value] = true
 		}
 	case c.isRESTLogin() && a.status == http.StatusUnauthorized,
 		c.Method == "Login" && strings.Contains(a.body.String(), `"InvalidLogin"`):
-		b.refused++
+		client.RefusedLogins++
+		b.clients[c.Client] = client
 	case c.Method == "DELETE "+restSession && a.status == http.StatusOK:
 		delete(b.rest, restKey(c.http))
 	}
@@ -83,7 +92,7 @@ func (b *sessionBook) takeREST() []string {
 	for key := range b.rest {
 		keys = append(keys, key)
 	}
-	b.rest = nil
+	clear(b.rest)
 	return keys
 }
 
@@ -98,13 +107,13 @@ func (v *vcenter) sessionCount() (sessionCount, error) {
 	list, err := v.soapSessions()
 	v.sessions.mu.Lock()
 	defer v.sessions.mu.Unlock()
-	return sessionCount{
-		VCenter:       v.config.Name,
-		SOAP:          len(list),
-		REST:          len(v.sessions.rest),
-		Logins:        v.sessions.logins,
-		RefusedLogins: v.sessions.refused,
-	}, err
+	count := sessionCount{VCenter: v.config.Name, SOAP: len(list), REST: len(v.sessions.rest), Clients: map[string]loginCount{}}
+	for name, client := range v.sessions.clients {
+		count.Logins += client.Logins
+		count.RefusedLogins += client.RefusedLogins
+		count.Clients[name] = client
+	}
+	return count, err
 }
 
 // authenticated says whether a SOAP call carries a living session.

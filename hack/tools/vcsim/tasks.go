@@ -13,15 +13,18 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// slowTask answers a ..._Task method with a task of our own that takes its time, shows progress, and only then does the
+// ownTask answers a ..._Task method with a task of our own that takes its time, shows progress, and only then does the
 // work or fails. The simulator's own delays hold for the whole process and lock the object meanwhile.
-func (v *vcenter) slowTask(c *call, f *fault) *answer {
+func (v *vcenter) ownTask(c *call, f *fault) *answer {
 	if !v.authenticated(c.http) {
 		return nil // the simulator says so
 	}
 	method, err := simulator.UnmarshalBody(types.TypeFunc(), c.body)
 	if err != nil || v.registry.Get(method.This) == nil {
 		return nil
+	}
+	if refused := v.refused(c.callKey, method); refused != nil {
+		return faultAnswer(refused, wordsFor("NoPermission"))
 	}
 	task := v.runningTask(method)
 	go v.work(task, method, *f)
@@ -57,6 +60,9 @@ const progressSteps = 10
 func (v *vcenter) work(task *simulator.Task, method *simulator.Method, f fault) {
 	ctx := v.context()
 	for step := range progressSteps {
+		if f.Milliseconds == 0 {
+			break
+		}
 		time.Sleep(time.Duration(f.Milliseconds) * time.Millisecond / progressSteps)
 		progress := int32(min(99, (step+1)*100/progressSteps))
 		if !v.update(ctx, task, types.PropertyChange{Name: "info.progress", Val: progress}) {
@@ -100,14 +106,12 @@ func (v *vcenter) update(ctx *simulator.Context, task *simulator.Task, changes .
 
 // perform runs a task method as the simulator would and waits for its end.
 func (v *vcenter) perform(ctx *simulator.Context, method *simulator.Method) (types.AnyType, types.BaseMethodFault) {
-	handler, fault := v.intercept(ctx, method)
-	if fault != nil {
-		return nil, fault
-	}
+	handler := v.registry.Get(method.This)
 	if handler == nil {
-		if handler = v.registry.Get(method.This); handler == nil {
-			return nil, &types.ManagedObjectNotFound{Obj: method.This}
-		}
+		return nil, &types.ManagedObjectNotFound{Obj: method.This}
+	}
+	if vm, ok := handler.(*simulator.VirtualMachine); ok {
+		handler = &cloneSource{vm}
 	}
 	made := v.invoke(ctx, handler, method)
 	if made == nil {

@@ -36,6 +36,8 @@ type vcenter struct {
 	sessions sessionBook
 	guests   *guestWatch
 
+	authorization *authorization
+
 	server      *http.Server
 	connections sync.Map // net.Conn: closed when the certificate changes
 }
@@ -109,7 +111,7 @@ func (v *vcenter) openServices() {
 	v.registry.SessionManager().ValidLogin = v.validLogin
 	v.registry.Handler = v.intercept
 	v.client, _ = vim25.NewClient(context.Background(), service)
-	v.publishPrivileges()
+	v.guardPrivileges()
 }
 
 func (v *vcenter) validLogin(login *types.Login) bool {

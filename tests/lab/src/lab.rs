@@ -49,8 +49,8 @@ pub enum Error {
     Kubernetes(#[from] crate::kubernetes::Error),
     #[error(transparent)]
     Unhealthy(#[from] crate::cache::GaveUp),
-    #[error("cannot ask for the feature gates: {0}")]
-    Gates(String),
+    #[error("the lab's program {program} did not print what is wanted: {reason}")]
+    Printed { program: &'static str, reason: String },
 }
 
 /// Tells how far the boot is.
@@ -200,7 +200,7 @@ impl Installation<'_> {
         let all = crds::read(&manifests.join("crds"), shape)?;
         cluster::apply_all(client, &cluster::foundation()).await?;
         let (gates, (), ()) =
-            tokio::try_join!(self.gates(), async { Ok(crds::install(client, &all).await?) }, self.prepare_source(control, source))?;
+            tokio::try_join!(self.printed("gates"), async { Ok(crds::install(client, &all).await?) }, self.prepare_source(control, source))?;
         let workloads = workloads::objects(shape, pods, &self.folder.join("payload"), &self.control_plane.authority)?;
         workloads::write_payload(&self.folder.join("payload"), &all, &workloads)?;
         cluster::apply_all(client, &config::objects(shape, source, &self.control_plane.url, &gates)?).await?;
@@ -215,7 +215,11 @@ impl Installation<'_> {
 
         progress("waiting for admission");
         health::deployments(client, &["machine-api-controllers", "control-plane-machine-set-operator"]).await?;
-        let mut admission = webhooks::read(&manifests.join("webhooks"), &self.control_plane.authority.certificate)?;
+        let mut admission = webhooks::read(
+            &manifests.join("webhooks"),
+            &self.printed("webhooks").await?,
+            &self.control_plane.authority.certificate,
+        )?;
         if shape.in_use_policies {
             admission.extend(crds::in_use_policies());
         }
@@ -250,13 +254,14 @@ impl Installation<'_> {
         Ok(())
     }
 
-    /// The feature gates the release knows, by feature set.
-    async fn gates(&self) -> Result<Value, Error> {
+    /// What one of the lab's own programs prints, JSON.
+    async fn printed(&self, program: &'static str) -> Result<Value, Error> {
+        let fail = |reason: String| Error::Printed { program, reason };
         let output =
-            tokio::process::Command::new(self.tools.path("gates")?).output().await.map_err(|error| Error::Gates(error.to_string()))?;
+            tokio::process::Command::new(self.tools.path(program)?).output().await.map_err(|error| fail(error.to_string()))?;
         if !output.status.success() {
-            return Err(Error::Gates(String::from_utf8_lossy(&output.stderr).into_owned()));
+            return Err(fail(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
-        serde_json::from_slice(&output.stdout).map_err(|error| Error::Gates(error.to_string()))
+        serde_json::from_slice(&output.stdout).map_err(|error| fail(error.to_string()))
     }
 }

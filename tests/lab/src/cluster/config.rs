@@ -118,20 +118,15 @@ fn infrastructure(shape: &Shape, source: &Vcenter, api_url: &str) -> Value {
 }
 
 /// FeatureGate with every gate the release knows: the control plane machine set operator waits until its own are all listed.
-/// `gates` maps each feature set to a map of gate to whether it is on.
+/// `gates` holds the enabled and the disabled ones of each feature set.
 fn feature_gate(shape: &Shape, gates: &Value) -> Value {
-    let defaults = gates["Default"].as_object().cloned().unwrap_or_default();
-    let on = |name: &str, default: bool| default || shape.gates.iter().any(|extra| extra == name);
-    let mut names: Vec<(String, bool)> =
-        defaults.iter().map(|(name, value)| (name.clone(), on(name, value.as_bool().unwrap_or(false)))).collect();
-    for extra in &shape.gates {
-        if !defaults.contains_key(extra) {
-            names.push((extra.clone(), true));
-        }
-    }
-    let listed = |wanted: bool| -> Vec<Value> {
-        names.iter().filter(|(_, enabled)| *enabled == wanted).map(|(name, _)| json!({"name": name})).collect()
+    let names = |list: &str| -> Vec<String> {
+        gates["Default"][list].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
+    let mut enabled = names("enabled");
+    enabled.extend(shape.gates.iter().cloned());
+    let disabled: Vec<String> = names("disabled").into_iter().filter(|name| !enabled.contains(name)).collect();
+    let listed = |names: &[String]| -> Vec<Value> { names.iter().map(|name| json!({"name": name})).collect() };
     let mut spec = json!({});
     if !shape.feature_set.is_empty() {
         spec["featureSet"] = json!(shape.feature_set);
@@ -142,7 +137,7 @@ fn feature_gate(shape: &Shape, gates: &Value) -> Value {
     json!({
         "apiVersion": "config.openshift.io/v1", "kind": "FeatureGate", "metadata": {"name": "cluster"},
         "spec": spec,
-        "status": {"featureGates": [{"version": shape.version, "enabled": listed(true), "disabled": listed(false)}]},
+        "status": {"featureGates": [{"version": shape.version, "enabled": listed(&enabled), "disabled": listed(&disabled)}]},
     })
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Error;
 use super::config::failure_domain;
-use crate::shape::Shape;
+use crate::shape::{FailureDomains, Shape};
 use crate::vcenter::{Control, INFRA_ID, Vcenter};
 
 const NAMESPACE: &str = "openshift-machine-api";
@@ -69,6 +69,11 @@ pub fn machine_sets(shape: &Shape, source: &Vcenter) -> Vec<Value> {
         });
         let mut template_labels = labels("worker");
         template_labels["machine.openshift.io/cluster-api-machineset"] = json!(name);
+        if shape.failure_domains == FailureDomains::Named {
+            let domain = failure_domain(shape, source, zone);
+            template_labels["machine.openshift.io/region"] = json!(domain.region);
+            template_labels["machine.openshift.io/zone"] = json!(domain.zone);
+        }
         sets.push(json!({
             "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"machine.openshift.io/cluster-api-cluster": INFRA_ID}},

@@ -7,6 +7,8 @@ pub mod operators;
 pub mod webhooks;
 pub mod workloads;
 
+use std::time::Duration;
+
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -50,11 +52,25 @@ pub enum Error {
 pub async fn apply_all(client: &Client, manifests: &[Value]) -> Result<(), Error> {
     use futures::{StreamExt as _, TryStreamExt as _};
     futures::stream::iter(manifests)
-        .map(|manifest| kubernetes::apply(client, MANAGER, manifest))
+        .map(|manifest| apply_when_served(client, manifest))
         .buffer_unordered(8)
-        .try_for_each(|_| async { Ok(()) })
+        .try_for_each(|()| async { Ok(()) })
         .await?;
     Ok(())
+}
+
+/// The apiserver says that a CRD is established a moment before it serves it, and tells nobody when it does: for that moment this
+/// asks ten times a second.
+async fn apply_when_served(client: &Client, manifest: &Value) -> Result<(), kubernetes::Error> {
+    let end = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        match kubernetes::apply(client, MANAGER, manifest).await {
+            Err(error) if error.is_not_found() && tokio::time::Instant::now() < end => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            result => return result.map(|_| ()),
+        }
+    }
 }
 
 /// Namespaces, and the rights of everything that runs in them.

@@ -10,6 +10,7 @@ use crate::kubernetes;
 
 pub mod cccmo;
 pub mod cco;
+pub mod cloud_config;
 pub mod config_operator;
 pub mod cvo;
 pub mod mco;

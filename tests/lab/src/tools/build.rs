@@ -13,6 +13,9 @@ use super::table::Tool;
 /// Pauses before a proxy that did not answer is asked again.
 pub const PAUSES: [Duration; 3] = [Duration::from_secs(3), Duration::from_secs(10), Duration::from_secs(30)];
 
+/// How go begins the line on each module it fetches.
+const FETCHING: &str = "go: downloading ";
+
 /// Enough of go's words to see why it failed.
 const TAIL: usize = 25;
 
@@ -31,7 +34,7 @@ impl Build<'_> {
         let mut arguments = vec!["build".to_owned(), "-v".into(), "-o".into(), format!("{}/", folder.display())];
         arguments.extend_from_slice(self.flags);
         arguments.extend(tools.iter().map(|tool| tool.package.clone()));
-        let mut pending = Pending { tools: tools.to_vec(), total: tools.len(), folder, started: Instant::now(), compiled: 0 };
+        let mut pending = Pending { tools: tools.to_vec(), total: tools.len(), folder, started: Instant::now(), fetched: 0, compiled: 0 };
         retried(self.pauses, progress, async |progress| {
             let mut child = self.go.command(self.source, &arguments).spawn().at(self.source)?;
             let stderr = child.stderr.take().ok_or_else(|| Error::content(self.source, "go's output is not to be had"))?;
@@ -42,6 +45,7 @@ impl Build<'_> {
             loop {
                 tokio::select! {
                     line = lines.next_line() => match line.at(self.source)? {
+                        Some(line) if line.starts_with(FETCHING) => pending.fetched += 1,
                         Some(line) if is_package(&line) => pending.compiled += 1,
                         Some(line) => said.push(line),
                         None => break,
@@ -99,6 +103,7 @@ struct Pending<'a> {
     total: usize,
     folder: &'a Path,
     started: Instant,
+    fetched: usize,
     compiled: usize,
 }
 
@@ -113,7 +118,48 @@ impl Pending<'_> {
         }
         if let Some(next) = self.tools.first() {
             let done = self.total - self.tools.len();
-            progress.status(&format!("[{done}/{}] {} and others: {} packages compiled, {elapsed}", self.total, next.name, self.compiled));
+            let Pending { total, fetched, compiled, .. } = self;
+            let next = &next.name;
+            progress.status(&format!("[{done}/{total}] {next}: {fetched} modules, {compiled} packages, {elapsed}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::tests::Told;
+    use super::*;
+
+    fn tool(name: &str, package: &str) -> Tool {
+        Tool { name: name.into(), package: package.into(), module: None, real: true }
+    }
+
+    #[test]
+    fn finished_programs_are_counted_and_the_next_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = [tool("etcd", "a.io/server/v3"), tool("kubectl", "a.io/kubectl"), tool("vcsim", "./vcsim")];
+        let mut pending =
+            Pending { tools: tools.iter().collect(), total: 3, folder: folder.path(), started: Instant::now(), fetched: 7, compiled: 812 };
+        let told = Told::default();
+        let mut progress = Progress::to(told.clone(), true);
+        for finished in ["kubectl", "server"] {
+            std::fs::write(folder.path().join(finished), "").unwrap();
+            pending.tell(&mut progress);
+        }
+        let text = told.text().replace("\r\x1b[2K", "|");
+        let expected = "[1/3] kubectl built, 0 s\n|[1/3] etcd: 7 modules, 812 packages, 0 s|[2/3] etcd built, 0 s\n|[2/3] vcsim: 7 modules, 812 packages, 0 s";
+        // However slow the machine: the time itself is not the promise.
+        assert_eq!(without_times(&text), without_times(expected));
+    }
+
+    fn without_times(text: &str) -> String {
+        text.split_inclusive(['\n', '|']).map(|line| line.rsplit_once(", ").map_or(line, |(before, _)| before)).collect()
+    }
+
+    #[test]
+    fn packages_are_told_from_complaints() {
+        assert!(is_package("k8s.io/kubernetes/pkg/apis/core"));
+        assert!(!is_package("# hack/tools/vcsim"));
+        assert!(!is_package("vcsim/main.go:3:2: undefined: x"));
     }
 }

@@ -8,6 +8,8 @@ mod error;
 mod go;
 mod key;
 mod manifests;
+#[cfg(test)]
+mod need_tests;
 mod progress;
 mod ready;
 mod settings;
@@ -23,7 +25,7 @@ use build::Build;
 use error::At as _;
 pub use error::Error;
 use go::{Go, Module};
-use manifests::List;
+use key::Key;
 pub use progress::{Progress, spoken};
 use settings::Settings;
 use store::{Adding, Store};
@@ -67,8 +69,8 @@ impl Origin {
     }
 }
 
-/// The manifests' name in the cache.
-const MANIFESTS: &str = "manifests";
+/// What the manifests' folder is called in the cache and among exported programs.
+const MANIFESTS: &str = "openshift-manifests";
 
 impl Tools {
     /// Makes sure that every program and manifest is there.
@@ -109,8 +111,11 @@ impl Tools {
         }
         places.extend(builder.programs(from_source, progress).await?);
         places.sort_by_key(|place| order.iter().position(|name| *name == place.tool.name));
-        let manifests = if with_manifests { builder.manifests(progress).await? } else { PathBuf::new() };
-        Ok(Tools { places, manifests })
+        let mut tools = Tools { places, manifests: PathBuf::new() };
+        if with_manifests {
+            tools.manifests = builder.manifests(&tools, progress).await?;
+        }
+        Ok(tools)
     }
 
     /// The program's file.
@@ -133,11 +138,16 @@ impl Tools {
         &self.places
     }
 
-    /// The folder with the manifests of a generation of OpenShift, as hack/tools/manifests/list.json arranges them.
+    /// The folder with the manifests of a generation of OpenShift, as list.json in hack/tools/manifests arranges them.
     pub fn manifests(&self, generation: &str) -> Result<PathBuf, Error> {
         let folder = self.manifests.join(generation);
         fs::metadata(&folder).at(&folder)?;
         Ok(folder)
+    }
+
+    /// The files that define a generation's custom resources.
+    pub fn crds(&self, generation: &str) -> Result<Vec<PathBuf>, Error> {
+        manifests::crds(&self.manifests(generation)?)
     }
 }
 
@@ -203,7 +213,8 @@ impl Builder<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        progress.line(&format!("building {} programs with {} (minutes the first time, then seconds)", missing.len(), self.go.version));
+        let programs = if missing.len() == 1 { "program" } else { "programs" };
+        progress.line(&format!("building {} {programs} with {} (minutes the first time, then seconds)", missing.len(), self.go.version));
         let built = adding.workshop().join("built");
         fs::create_dir(&built).at(&built)?;
         let tools: Vec<&Tool> = missing.iter().map(|(tool, _)| tool).collect();
@@ -219,9 +230,10 @@ impl Builder<'_> {
         Ok(())
     }
 
-    async fn manifests(&self, progress: &mut Progress) -> Result<PathBuf, Error> {
-        let list = List::read(&self.settings.source)?;
-        let key = list.key();
+    async fn manifests(&self, tools: &Tools, progress: &mut Progress) -> Result<PathBuf, Error> {
+        let collector = tools.path(manifests::COLLECTOR)?;
+        // The collector carries its list and the modules' checksums, and its place in the cache carries the collector's key.
+        let key = Key::new().with(collector.as_os_str().as_encoded_bytes()).done();
         if let Some(folder) = self.store.find(MANIFESTS, &key) {
             return Ok(folder);
         }
@@ -230,7 +242,7 @@ impl Builder<'_> {
             progress.line("fetching OpenShift's manifests");
             let folder = adding.workshop().join(MANIFESTS);
             fs::create_dir(&folder).at(&folder)?;
-            list.copy(&self.go, &folder, &self.settings.pauses, progress).await?;
+            manifests::collect(collector, &folder, &self.settings.pauses, progress).await?;
             adding.put(&folder, MANIFESTS, &key)?;
         }
         self.store.find(MANIFESTS, &key).ok_or_else(|| Error::content(&adding.workshop(), "the manifests were not kept"))

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tokio::process::Command;
 
 use super::error::{At as _, Error};
+use super::manifests::copy_tree;
 use super::table::Tool;
-use super::{Origin, Place, Tools};
+use super::{MANIFESTS, Origin, Place, Tools};
 
 /// What kubebuilder's folder holds, and how each program is asked for its version.
 const ASSETS: [(&str, &[&str]); 3] =
     [("etcd", &["--version"]), ("kube-apiserver", &["--version"]), ("kubectl", &["version", "--client", "--output=yaml"])];
-
-/// The manifests' place in an exported folder.
-const MANIFESTS: &str = "manifests";
 
 /// Names the versions in an exported folder: a file cannot be asked everywhere.
 const VERSIONS: &str = "versions.json";
@@ -85,20 +83,6 @@ impl Tools {
         let text = serde_json::to_vec_pretty(&versions).map_err(|error| Error::content(&file, error.to_string()))?;
         fs::write(&file, text).at(&file)
     }
-}
-
-fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::create_dir_all(to).at(to)?;
-    for entry in fs::read_dir(from).at(from)? {
-        let source: PathBuf = entry.at(from)?.path();
-        let target = to.join(source.file_name().unwrap_or_default());
-        if source.is_dir() {
-            copy_tree(&source, &target)?;
-        } else {
-            fs::copy(&source, &target).at(&source)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

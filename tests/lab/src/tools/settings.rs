@@ -35,7 +35,7 @@ impl Settings {
             ready: folder("VMI_TOOLS"),
             assets: folder("KUBEBUILDER_ASSETS"),
             cache,
-            source: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/tools"),
+            source: repository().join("hack/tools"),
             go: PathBuf::from("go"),
             pauses: PAUSES.to_vec(),
         }
@@ -44,6 +44,12 @@ impl Settings {
     pub fn cache(&self) -> Result<&Path, Error> {
         self.cache.as_deref().ok_or(Error::NoCache)
     }
+}
+
+/// The checkout that this program was built from, two folders above its package.
+fn repository() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package)
 }
 
 /// Programs are started from other folders than this one.

@@ -10,6 +10,9 @@ use super::progress::Progress;
 /// What nobody used for this long goes when something newer of its name comes.
 const KEPT: Duration = Duration::from_secs(14 * 24 * 3600);
 
+/// How the folders begin in which things are made.
+const WORKSHOP: &str = ".workshop-";
+
 pub struct Store(PathBuf);
 
 /// The right to add to the store; one builder at a time has it.
@@ -54,16 +57,21 @@ impl Store {
         }
         let adding = Adding { store: self.0.clone(), _lock: lock };
         // What an interrupted builder left: nobody else works in there while we hold the lock.
-        remove(&adding.workshop())?;
+        for entry in fs::read_dir(&self.0).at(&self.0)? {
+            let entry = entry.at(&self.0)?;
+            if entry.file_name().to_string_lossy().starts_with(WORKSHOP) {
+                remove(&entry.path())?;
+            }
+        }
         fs::create_dir_all(adding.workshop()).at(&adding.workshop())?;
         Ok(adding)
     }
 }
 
 impl Adding {
-    /// Where things are made before they are put into the store.
+    /// Where things are made before they are put into the store. Nobody else's: the go of a killed builder may still be at work.
     pub fn workshop(&self) -> PathBuf {
-        self.store.join(".workshop")
+        self.store.join(format!("{WORKSHOP}{}", std::process::id()))
     }
 
     /// Puts the folder `made` into the store in one step, and tidies away what it follows.
@@ -160,7 +168,7 @@ mod tests {
     async fn an_interrupted_build_leaves_nothing_for_the_next() {
         let cache = tempfile::tempdir().unwrap();
         let store = Store::open(cache.path()).unwrap();
-        let left = cache.path().join("tools/.workshop/half");
+        let left = cache.path().join("tools/.workshop-1/half");
         fs::create_dir_all(&left).unwrap();
         let adding = store.add(&mut Progress::to(Told::default(), false)).await.unwrap();
         assert!(!left.exists());

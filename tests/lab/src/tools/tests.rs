@@ -16,8 +16,14 @@ struct Ground {
     told: Told,
 }
 
-const GO_MOD: &str =
-    "module hack/tools\n\ngo 1.26.0\n\nrequire (\n\ta.io/api v0.1.0\n\tgo.etcd.io/etcd/server/v3 v3.6.4\n\tk8s.io/kubernetes v1.34.4\n)\n";
+const GO_MOD: &str = "module hack/tools\n\ngo 1.26.0\n\nrequire (\n\tgo.etcd.io/etcd/server/v3 v3.6.4\n\tk8s.io/kubernetes v1.34.4\n)\n";
+
+/// Collects one manifest of a generation and one that all share.
+const COLLECTOR: &str = "#!/bin/sh
+mkdir -p $2/4.21/crds $2/any/crds
+echo 'kind: CustomResourceDefinition' >$2/4.21/crds/dns.yaml
+echo 'kind: CustomResourceDefinition' >$2/any/crds/claims.yaml
+";
 
 impl Ground {
     fn new() -> Ground {
@@ -36,11 +42,7 @@ impl Ground {
         ground.put("go.sum", "a.io/api v0.1.0 h1:sum");
         ground.put("version", "go1.26.8\nlinux\namd64\n");
         ground.put("vcsim/main.go", "package main");
-        let api = ground.folder.path().join("api");
-        fs::create_dir_all(api.join("crds")).unwrap();
-        fs::write(api.join("crds/dns.yaml"), "kind: DNS").unwrap();
-        ground.put("download.json", &format!("{{\"Path\": \"a.io/api\", \"Dir\": {api:?}}}"));
-        ground.put("manifests/list.json", r#"[{"module": "a.io/api", "generation": "4.21", "path": "crds/*.yaml", "into": "crds"}]"#);
+        ground.put("manifests/main.go", COLLECTOR);
         ground
     }
 
@@ -71,13 +73,13 @@ impl Ground {
 async fn all_that_is_missing_is_built_at_once_and_only_once() {
     let ground = Ground::new();
     let first = ground.prepare().await.unwrap();
-    assert_eq!(Ground::made_by(Origin::Built, &first).len(), 12);
+    assert_eq!(Ground::made_by(Origin::Built, &first).len(), 13);
     let etcd = first.path("etcd").unwrap();
     assert_eq!(etcd.file_name().unwrap(), "etcd");
     assert_eq!(fs::read_to_string(etcd).unwrap(), "go.etcd.io/etcd/server/v3\n");
     assert_eq!(first.version("kubectl").unwrap(), "v1.34.4");
     let second = ground.prepare().await.unwrap();
-    assert_eq!(Ground::made_by(Origin::Cache, &second).len(), 12);
+    assert_eq!(Ground::made_by(Origin::Cache, &second).len(), 13);
     assert_eq!(ground.builds().len(), 1);
     assert_eq!(second.path("etcd").unwrap(), etcd);
 }
@@ -98,9 +100,9 @@ async fn progress_counts_the_programs_and_tells_the_time() {
     let ground = Ground::new();
     ground.prepare().await.unwrap();
     let told = ground.told.text();
-    assert!(told.starts_with("building 12 programs with go1.26.8 linux amd64"), "{told}");
-    assert!(told.contains("[1/12] etcd built, "), "{told}");
-    assert!(told.contains("[12/12] vcsim built, "), "{told}");
+    assert!(told.starts_with("building 13 programs with go1.26.8 linux amd64"), "{told}");
+    assert!(told.contains("[1/13] etcd built, "), "{told}");
+    assert!(told.contains("[13/13] vcsim built, "), "{told}");
     assert!(!told.contains('\r'), "{told}");
 }
 
@@ -135,7 +137,7 @@ async fn a_compile_error_is_shown_at_once_and_leaves_nothing_half_built() {
     assert!(text.starts_with("`go build` failed in ") && text.ends_with("./main.go:3:2: undefined: x"), "{text}");
     assert_eq!(ground.builds().len(), 1);
     fs::remove_file(ground.settings.source.join("broken")).unwrap();
-    assert_eq!(Ground::made_by(Origin::Built, &ground.prepare().await.unwrap()).len(), 12);
+    assert_eq!(Ground::made_by(Origin::Built, &ground.prepare().await.unwrap()).len(), 13);
 }
 
 #[tokio::test]
@@ -177,10 +179,13 @@ async fn an_exported_folder_needs_no_go() {
     ground.settings.cache = None;
     ground.settings.ready = Some(exported.clone());
     let tools = ground.prepare().await.unwrap();
-    assert_eq!(Ground::made_by(Origin::Ready, &tools).len(), 12);
+    assert_eq!(Ground::made_by(Origin::Ready, &tools).len(), 13);
     assert_eq!(tools.path("etcd").unwrap(), exported.join("etcd"));
     assert_eq!(tools.version("etcd").unwrap(), "v3.6.4");
-    assert_eq!(fs::read_to_string(tools.manifests("4.21").unwrap().join("crds/dns.yaml")).unwrap(), "kind: DNS");
+    assert_eq!(
+        tools.crds("4.21").unwrap(),
+        ["claims", "dns"].map(|name| exported.join(format!("openshift-manifests/4.21/crds/{name}.yaml")))
+    );
 }
 
 #[tokio::test]
@@ -197,8 +202,8 @@ async fn a_ready_folder_that_lacks_something_is_named_with_the_remedy() {
         assert_eq!(error.exit_code(), 2);
         fs::rename(exported.join("away"), exported.join(missing)).unwrap();
     }
-    fs::remove_dir_all(exported.join("manifests")).unwrap();
-    assert!(ground.prepare().await.unwrap_err().to_string().contains("manifests is not there"));
+    fs::remove_dir_all(exported.join("openshift-manifests")).unwrap();
+    assert!(ground.prepare().await.unwrap_err().to_string().contains("openshift-manifests is not there"));
 }
 
 #[tokio::test]
@@ -210,7 +215,27 @@ async fn what_kubebuilder_has_is_not_built() {
     assert_eq!(Ground::made_by(Origin::Assets, &tools), ["etcd"]);
     assert_eq!(tools.path("etcd").unwrap(), assets.join("etcd"));
     assert_eq!(tools.version("etcd").unwrap(), "3.5.99");
-    assert_eq!(Ground::made_by(Origin::Built, &tools).len(), 11);
+    assert_eq!(Ground::made_by(Origin::Built, &tools).len(), 12);
+}
+
+#[tokio::test]
+async fn a_generation_has_its_own_manifests_and_the_shared_ones() {
+    let ground = Ground::new();
+    let tools = ground.prepare().await.unwrap();
+    let folder = tools.manifests("4.21").unwrap();
+    assert_eq!(tools.crds("4.21").unwrap(), [folder.join("crds/claims.yaml"), folder.join("crds/dns.yaml")]);
+    assert!(tools.manifests("any").is_err());
+    assert_eq!(ground.prepare().await.unwrap().manifests("4.21").unwrap(), folder);
+}
+
+#[tokio::test]
+async fn manifests_that_cannot_be_collected_are_an_error_and_are_not_kept() {
+    let ground = Ground::new();
+    ground.put("manifests/main.go", "#!/bin/sh\nmkdir -p $2/4.21\necho 'another checksum' >&2\nexit 1\n");
+    let text = ground.prepare().await.unwrap_err().to_string();
+    assert!(text.starts_with("`manifests` failed in ") && text.ends_with("another checksum"), "{text}");
+    ground.put("manifests/main.go", COLLECTOR);
+    assert_eq!(ground.prepare().await.unwrap().crds("4.21").unwrap().len(), 2);
 }
 
 #[tokio::test]
