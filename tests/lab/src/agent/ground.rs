@@ -86,10 +86,11 @@ impl Ground {
         for volume in spec.volumes.iter().flatten() {
             let directory = volumes::directory(volume, &self.folder);
             if let Some(host) = &volume.host_path {
-                if host.type_.as_deref() == Some("DirectoryOrCreate") {
-                    std::fs::create_dir_all(&host.path).map_err(|error| self.unwritable(&error))?;
-                } else if !Path::new(&host.path).exists() {
-                    return Err(Obstacle::Failed(format!("hostPath {} of volume {:?} does not exist", host.path, volume.name)));
+                match host.type_.as_deref() {
+                    Some("DirectoryOrCreate") => std::fs::create_dir_all(&host.path).map_err(|error| self.unwritable(&error))?,
+                    None | Some("") => {}
+                    Some(_) if Path::new(&host.path).exists() => {}
+                    Some(kind) => return Err(Obstacle::Failed(format!("volume {:?}: there is no {kind} {}", volume.name, host.path))),
                 }
                 continue;
             }
