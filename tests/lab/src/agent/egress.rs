@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Service};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -26,6 +27,9 @@ pub const KUBELET_PORT: u16 = 10250;
 
 /// A request is one line and a header or two.
 const LONGEST_REQUEST: u64 = 8 * 1024;
+
+/// Addresses that nobody has may swallow a call without an answer.
+const LONGEST_DIAL: Duration = Duration::from_secs(10);
 
 /// A running proxy; it ends when dropped.
 pub struct Egress {
@@ -74,7 +78,7 @@ async fn serve(listener: UnixListener, kubelet: SocketAddr, cache: Arc<Cache>) {
                 Err(error) => {
                     tracing::warn!(%error, "the egress proxy could not accept a connection");
                     // Mostly too many open files: give others time to close theirs.
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
             Some(_) = connections.join_next() => {}
@@ -92,9 +96,10 @@ async fn carry(stream: UnixStream, kubelet: SocketAddr, cache: &Cache) -> std::i
         Ok(address) => address,
         Err(sentence) => return refuse(stream, 502, &sentence).await,
     };
-    let mut other = match TcpStream::connect(&address).await {
-        Ok(other) => other,
-        Err(error) => return refuse(stream, 502, &format!("cannot reach {place} at {address}: {error}")).await,
+    let mut other = match tokio::time::timeout(LONGEST_DIAL, TcpStream::connect(&address)).await {
+        Ok(Ok(other)) => other,
+        Ok(Err(error)) => return refuse(stream, 502, &format!("cannot reach {place} at {address}: {error}")).await,
+        Err(_) => return refuse(stream, 504, &format!("{place} at {address} does not answer within {LONGEST_DIAL:?}")).await,
     };
     stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
     tokio::io::copy_bidirectional(&mut stream, &mut other).await?;
@@ -130,7 +135,7 @@ fn parse(head: &str) -> Result<(String, u16), String> {
         return Err(format!("only HTTP/1.1 is spoken here, not {version:?}"));
     }
     let (host, port) = target.rsplit_once(':').ok_or_else(|| format!("{target:?} has no port"))?;
-    let port = port.parse().map_err(|_error| format!("{port:?} is no port"))?;
+    let port = port.parse().map_err(|error| format!("{port:?} is no port: {error}"))?;
     Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port))
 }
 

@@ -86,12 +86,11 @@ impl Ground {
         for volume in spec.volumes.iter().flatten() {
             let directory = volumes::directory(volume, &self.folder);
             if let Some(host) = &volume.host_path {
-                let wanted_as_is = !host.type_.as_deref().unwrap_or_default().ends_with("OrCreate");
-                if wanted_as_is && !Path::new(&host.path).exists() && host.type_.as_deref().is_some_and(|kind| !kind.is_empty()) {
-                    return Err(Obstacle::Failed(format!("hostPath {} of volume {:?} does not exist", host.path, volume.name)));
-                }
-                if host.type_.as_deref() == Some("DirectoryOrCreate") {
-                    std::fs::create_dir_all(&host.path).map_err(|error| self.unwritable(&error))?;
+                match host.type_.as_deref() {
+                    Some("DirectoryOrCreate") => std::fs::create_dir_all(&host.path).map_err(|error| self.unwritable(&error))?,
+                    None | Some("") => {}
+                    Some(_) if Path::new(&host.path).exists() => {}
+                    Some(kind) => return Err(Obstacle::Failed(format!("volume {:?}: there is no {kind} {}", volume.name, host.path))),
                 }
                 continue;
             }

@@ -161,7 +161,7 @@ fn place(target: &Target, host: Option<&str>, port: &IntOrString) -> Result<(Str
     if let Some(given) = target.ports.get(&number) {
         return Ok((target.address.to_string(), *given));
     }
-    let port = u16::try_from(number).map_err(|_error| format!("{number} is no port"))?;
+    let port = u16::try_from(number).map_err(|error| format!("{number} is no port: {error}"))?;
     Ok((host.map_or_else(|| target.address.to_string(), str::to_owned), port))
 }
 

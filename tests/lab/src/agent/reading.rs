@@ -28,7 +28,9 @@ impl Query {
     pub fn parse(parameters: &HashMap<String, String>, now: Timestamp) -> Result<Query, String> {
         let text = |name: &str| parameters.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let number = |name: &str| -> Result<Option<u64>, String> {
-            text(name).map(|value| value.parse().map_err(|_error| format!("{name} must be a whole number, not {value:?}"))).transpose()
+            text(name)
+                .map(|value| value.parse().map_err(|error| format!("{name} must be a whole number, not {value:?}: {error}")))
+                .transpose()
         };
         let switch = |name: &str| -> Result<bool, String> {
             match text(name) {
@@ -41,9 +43,11 @@ impl Query {
             (Some(_), Some(_)) => return Err("at most one of sinceTime and sinceSeconds may be given".to_owned()),
             (Some(seconds), None) => {
                 let ago = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
-                Some(now.checked_sub(ago).map_err(|_error| format!("sinceSeconds {seconds} is before all time"))?)
+                Some(now.checked_sub(ago).map_err(|error| format!("sinceSeconds {seconds} is before all time: {error}"))?)
             }
-            (None, Some(time)) => Some(time.parse().map_err(|_error| format!("sinceTime must be a time of RFC 3339, not {time:?}"))?),
+            (None, Some(time)) => {
+                Some(time.parse().map_err(|error| format!("sinceTime must be a time of RFC 3339, not {time:?}: {error}"))?)
+            }
             (None, None) => None,
         };
         Ok(Query {

@@ -57,6 +57,7 @@ impl PodTask {
             pod_address: &pod_address,
             host_address: self.node.address.as_deref(),
             started: &self.started,
+            ended: self.pod.metadata.deletion_timestamp.is_some() && !self.is_alive(),
             before: &self.conditions,
         };
         let status = status::status(&self.pod, &self.spec, &facts);

@@ -18,6 +18,7 @@ use rustls::crypto::ring;
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -92,12 +93,17 @@ fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
+/// A Status, for that is what the apiserver and kubectl pass on to the reader of a failed upgrade.
 fn not_here(verb: &str) -> Response {
     let sentence = format!(
-        "the lab's node agent runs containers as plain processes and has no {verb}: the pod's annotation {} tells where its ports are\n",
+        "the lab's node agent runs containers as plain processes and has no {verb}: the pod's annotation {} tells where its ports are",
         super::ports::ANNOTATION
     );
-    (StatusCode::NOT_IMPLEMENTED, sentence).into_response()
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "reason": "NotImplemented", "code": StatusCode::NOT_IMPLEMENTED.as_u16(), "message": sentence,
+    });
+    (StatusCode::NOT_IMPLEMENTED, axum::Json(status)).into_response()
 }
 
 async fn logs(
@@ -135,4 +141,59 @@ fn waiting_reason(pod: &serde_json::Value, container: &str) -> String {
 
 fn pieces(reader: Reader) -> impl futures::Stream<Item = io::Result<bytes::Bytes>> {
     futures::stream::unfold(reader, async |mut reader| reader.next().await.map(|piece| (piece, reader)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{ClientConfig, pki_types::ServerName};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::pki::{Authority, Pair};
+
+    /// Whether a caller with this certificate, or none, gets a byte through.
+    async fn is_let_in(acceptor: TlsAcceptor, authority: &Authority, caller: Option<&Pair>) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.certificate.as_bytes()).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match caller {
+            None => config.with_no_client_auth(),
+            Some(pair) => {
+                let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
+                config.with_client_auth_cert(vec![certificate], PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap()).unwrap()
+            }
+        };
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let server = tokio::spawn(async move { acceptor.accept(far).await?.write_all(b"!").await });
+        let name = ServerName::try_from("kubelet").unwrap();
+        let mut byte = [0];
+        let read = async { TlsConnector::from(Arc::new(config)).connect(name, near).await?.read_exact(&mut byte).await };
+        let let_in = read.await.is_ok();
+        assert_eq!(server.await.unwrap().is_ok(), let_in);
+        let_in
+    }
+
+    #[tokio::test]
+    async fn only_callers_with_a_certificate_of_the_clusters_ca_are_let_in() {
+        let (ours, theirs) = (Authority::new("ours").unwrap(), Authority::new("theirs").unwrap());
+        let pair = ours.server("kubelet", &["kubelet"]).unwrap();
+        let serving = Identity { certificate: pair.certificate, key: pair.key };
+        let acceptor = tls(&serving, &ours.certificate).unwrap();
+        let (friend, stranger) = (ours.client("apiserver", None).unwrap(), theirs.client("apiserver", None).unwrap());
+        assert!(is_let_in(acceptor.clone(), &ours, Some(&friend)).await);
+        assert!(!is_let_in(acceptor.clone(), &ours, Some(&stranger)).await);
+        assert!(!is_let_in(acceptor, &ours, None).await);
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_named() {
+        let authority = Authority::new("ours").unwrap();
+        let serving = Identity { certificate: authority.certificate.clone(), key: "nonsense".to_owned() };
+        let error = tls(&serving, &authority.certificate).err().unwrap().to_string();
+        assert!(error.contains("serving key"), "{error}");
+    }
 }

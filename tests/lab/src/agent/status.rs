@@ -11,6 +11,8 @@ pub(super) struct Facts<'a> {
     pub pod_address: &'a str,
     pub host_address: Option<&'a str>,
     pub started: &'a Time,
+    /// The pod was deleted and nothing of it runs any more.
+    pub ended: bool,
     /// The conditions written last, whose transition times are kept where nothing changed.
     pub before: &'a [PodCondition],
 }
@@ -25,7 +27,7 @@ pub(super) fn now() -> Time {
 pub(super) const OWNED: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
 
 pub(super) fn status(pod: &Pod, spec: &PodSpec, facts: &Facts<'_>) -> PodStatus {
-    let phase = phase(spec, &facts.init, &facts.containers);
+    let phase = if facts.ended { last_phase(facts) } else { phase(spec, &facts.init, &facts.containers) };
     let host_address = facts.host_address.map(str::to_owned);
     PodStatus {
         phase: Some(phase.to_owned()),
@@ -73,6 +75,12 @@ pub(super) fn phase(spec: &PodSpec, init: &[ContainerStatus], containers: &[Cont
         return "Succeeded";
     }
     if policy == "Never" { "Failed" } else { "Running" }
+}
+
+/// A pod that ended because it was deleted stays ended, whatever its restart policy: Jobs count on that.
+fn last_phase(facts: &Facts<'_>) -> &'static str {
+    let succeeded = facts.init.iter().chain(&facts.containers).all(|status| exit_code(status) == Some(0));
+    if succeeded { "Succeeded" } else { "Failed" }
 }
 
 fn conditions(pod: &Pod, spec: &PodSpec, facts: &Facts<'_>, phase: &str) -> Vec<PodCondition> {
@@ -152,26 +160,26 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn container(name: &str, state: Value, last: Value, ready: bool) -> ContainerStatus {
+    fn container(name: &str, state: &Value, last: &Value, ready: bool) -> ContainerStatus {
         let value =
             json!({"name": name, "image": "i", "imageID": "", "ready": ready, "restartCount": 0, "state": state, "lastState": last});
         serde_json::from_value(value).unwrap()
     }
 
     fn running(name: &str, ready: bool) -> ContainerStatus {
-        container(name, json!({"running": {}}), json!({}), ready)
+        container(name, &json!({"running": {}}), &json!({}), ready)
     }
 
     fn ended(name: &str, code: i32) -> ContainerStatus {
-        container(name, json!({"terminated": {"exitCode": code}}), json!({}), false)
+        container(name, &json!({"terminated": {"exitCode": code}}), &json!({}), false)
     }
 
     fn creating(name: &str) -> ContainerStatus {
-        container(name, json!({"waiting": {"reason": "ContainerCreating"}}), json!({}), false)
+        container(name, &json!({"waiting": {"reason": "ContainerCreating"}}), &json!({}), false)
     }
 
     fn looping(name: &str) -> ContainerStatus {
-        container(name, json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": {"exitCode": 1}}), false)
+        container(name, &json!({"waiting": {"reason": "CrashLoopBackOff"}}), &json!({"terminated": {"exitCode": 1}}), false)
     }
 
     fn spec(policy: &str) -> PodSpec {
@@ -200,7 +208,7 @@ mod tests {
 
     fn written(pod: &Pod, init: Vec<ContainerStatus>, containers: Vec<ContainerStatus>, before: &[PodCondition]) -> Vec<PodCondition> {
         let started = now();
-        let facts = Facts { init, containers, pod_address: "10.128.0.2", host_address: None, started: &started, before };
+        let facts = Facts { init, containers, pod_address: "10.128.0.2", host_address: None, started: &started, ended: false, before };
         let gates = json!({"containers": [], "readinessGates": [{"conditionType": "x/gate"}]});
         let spec = if pod.status.is_some() { serde_json::from_value(gates).unwrap() } else { spec("Always") };
         status(pod, &spec, &facts).conditions.unwrap()
@@ -227,6 +235,24 @@ mod tests {
         let after = written(&Pod::default(), vec![], vec![running("a", true)], &before);
         assert_eq!(find(&after, "Initialized").last_transition_time, Some(long_ago.clone()));
         assert_ne!(find(&after, "Ready").last_transition_time, Some(long_ago));
+    }
+
+    #[test]
+    fn a_deleted_pod_ends_in_a_phase_that_is_final() {
+        let started = now();
+        for (code, expected) in [(0, "Succeeded"), (143, "Failed")] {
+            let containers = vec![ended("a", code)];
+            let facts = Facts {
+                init: vec![],
+                containers,
+                pod_address: "10.128.0.2",
+                host_address: None,
+                started: &started,
+                ended: true,
+                before: &[],
+            };
+            assert_eq!(status(&Pod::default(), &spec("Always"), &facts).phase.as_deref(), Some(expected));
+        }
     }
 
     #[test]

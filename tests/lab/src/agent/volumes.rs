@@ -162,11 +162,11 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    fn files(volume: Value, data: Option<Value>) -> Result<BTreeMap<String, String>, String> {
+    fn files(volume: Value, data: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"}})).unwrap();
         let volume: Volume = serde_json::from_value(volume).unwrap();
         let objects = |_: Kind, name: &str| -> Option<Arc<DynamicObject>> {
-            let object = json!({"metadata": {"name": name}, "data": data.clone()?});
+            let object = json!({"metadata": {"name": name}, "data": data?});
             Some(Arc::new(serde_json::from_value(object).unwrap()))
         };
         let files = wanted(&pod, &volume, &objects, "127.1.0.1".parse().unwrap())?;
@@ -180,7 +180,7 @@ mod tests {
             {"serviceAccountToken": {"path": "token"}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
         ]}});
-        let files = files(volume, Some(json!({"ca.crt": "PEM", "other": "x"}))).unwrap();
+        let files = files(volume, Some(&json!({"ca.crt": "PEM", "other": "x"}))).unwrap();
         assert_eq!(files, BTreeMap::from([("certs/ca.crt".into(), "PEM".into()), ("namespace".into(), "n".into())]));
     }
 
