@@ -114,9 +114,8 @@ async fn empty_machine_set_guards_the_source(lab: &Lab, source: &str) -> TestRes
     scaled(lab, &set, 0).await?;
     let current = kubernetes::get(&lab.client, INFRASTRUCTURE, "", "cluster").await?.ok_or("no Infrastructure")?;
     let vsphere = &current.data["spec"]["platformSpec"]["vsphere"];
-    let without = |list: &Value| -> Vec<Value> {
-        list.as_array().into_iter().flatten().filter(|entry| entry["server"] != source).cloned().collect()
-    };
+    let without =
+        |list: &Value| -> Vec<Value> { list.as_array().into_iter().flatten().filter(|entry| entry["server"] != source).cloned().collect() };
     let patch = json!({"spec": {"platformSpec": {"vsphere": {
         "vcenters": without(&vsphere["vcenters"]), "failureDomains": without(&vsphere["failureDomains"]),
     }}}});
@@ -125,9 +124,13 @@ async fn empty_machine_set_guards_the_source(lab: &Lab, source: &str) -> TestRes
     kubernetes::delete(&lab.client, MACHINE_SET, MACHINE_API, &set).await?;
     let mut cache = lab.watch(&[MACHINE_SET]).await;
     cache
-        .until("the set to be gone", PATIENCE, |cache| {
-            if cache.list(MACHINE_SET).is_empty() { Ok(()) } else { Err("it is there".to_owned()) }
-        })
+        .until(
+            "the set to be gone",
+            PATIENCE,
+            |cache| {
+                if cache.list(MACHINE_SET).is_empty() { Ok(()) } else { Err("it is there".to_owned()) }
+            },
+        )
         .await?;
     Ok(try_infrastructure(lab, &patch).await?)
 }

@@ -21,11 +21,9 @@ pub async fn a_machine_set_is_scaled_from_two_to_four_to_zero_by_the_real_contro
     scaled(lab, set, 0).await?;
     let mut nodes = lab.watch(&[NODE]).await;
     nodes
-        .until("the nodes to leave", PATIENCE, |cache| {
-            match names.iter().find(|name| cache.get(NODE, "", name).is_some()) {
-                Some(left) => Err(format!("{left} is still there")),
-                None => Ok(()),
-            }
+        .until("the nodes to leave", PATIENCE, |cache| match names.iter().find(|name| cache.get(NODE, "", name).is_some()) {
+            Some(left) => Err(format!("{left} is still there")),
+            None => Ok(()),
         })
         .await?;
     let left = virtual_machines(lab, "a").await?;

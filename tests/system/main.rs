@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
 mod admission;
+mod kubelet_api;
 mod machines;
+mod node_agent;
 mod pods;
 mod stand_ins;
 mod support;
@@ -43,6 +45,26 @@ fn all() -> Suite {
     in_lab!(suite, "legacy-yaml", Depth::Ci, admission::{
         an_added_vcenter_is_refused_by_the_legacy_rules,
         the_source_failure_domain_matches_the_machines_string_by_string,
+    });
+    in_lab!(suite, "plain", Depth::Quick, node_agent::{
+        a_pod_runs_as_a_process_that_ends_with_it,
+        a_deleted_container_may_end_in_its_own_way_within_its_grace_period,
+        a_crashing_container_backs_off_and_keeps_its_previous_log,
+        a_pod_that_is_not_restarted_ends_as_succeeded_or_failed,
+        init_containers_run_one_after_the_other_before_the_rest,
+        a_pod_waits_for_its_secret_and_sees_it_change,
+        readiness_follows_its_probe,
+        a_failing_liveness_probe_restarts_the_container,
+        a_rebooted_node_starts_its_containers_again,
+        a_lost_node_takes_its_pods_along,
+        what_cannot_run_says_why,
+    });
+    in_lab!(suite, "plain", Depth::Quick, kubelet_api::{
+        kubectl_logs_shows_what_a_container_printed_and_when,
+        following_a_log_ends_with_the_container,
+        a_service_leads_to_its_ready_pod,
+        a_pod_speaks_to_the_apiserver_as_its_service_account,
+        exec_is_refused_with_a_sentence,
     });
     stand_ins::add(&mut suite);
     suite

@@ -199,8 +199,11 @@ impl Installation<'_> {
         let manifests = self.tools.manifests(shape.generation.name())?;
         let all = crds::read(&manifests.join("crds"), shape)?;
         cluster::apply_all(client, &cluster::foundation()).await?;
-        let (gates, (), ()) =
-            tokio::try_join!(self.printed("gates"), async { Ok(crds::install(client, &all).await?) }, self.prepare_source(control, source))?;
+        let (gates, (), ()) = tokio::try_join!(
+            self.printed("gates"),
+            async { Ok(crds::install(client, &all).await?) },
+            self.prepare_source(control, source)
+        )?;
         let workloads = workloads::objects(shape, pods, &self.folder.join("payload"), &self.control_plane.authority)?;
         workloads::write_payload(&self.folder.join("payload"), &all, &workloads)?;
         cluster::apply_all(client, &config::objects(shape, source, &self.control_plane.url, &gates)?).await?;
@@ -215,11 +218,8 @@ impl Installation<'_> {
 
         progress("waiting for admission");
         health::deployments(client, &["machine-api-controllers", "control-plane-machine-set-operator"]).await?;
-        let mut admission = webhooks::read(
-            &manifests.join("webhooks"),
-            &self.printed("webhooks").await?,
-            &self.control_plane.authority.certificate,
-        )?;
+        let mut admission =
+            webhooks::read(&manifests.join("webhooks"), &self.printed("webhooks").await?, &self.control_plane.authority.certificate)?;
         if shape.in_use_policies {
             admission.extend(crds::in_use_policies());
         }
@@ -257,8 +257,7 @@ impl Installation<'_> {
     /// What one of the lab's own programs prints, JSON.
     async fn printed(&self, program: &'static str) -> Result<Value, Error> {
         let fail = |reason: String| Error::Printed { program, reason };
-        let output =
-            tokio::process::Command::new(self.tools.path(program)?).output().await.map_err(|error| fail(error.to_string()))?;
+        let output = tokio::process::Command::new(self.tools.path(program)?).output().await.map_err(|error| fail(error.to_string()))?;
         if !output.status.success() {
             return Err(fail(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
