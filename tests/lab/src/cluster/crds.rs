@@ -75,43 +75,35 @@ pub async fn install(client: &Client, crds: &[Value]) -> Result<(), Error> {
 }
 
 /// Stand-ins for the three admission policies that the machine API operator installs with the day-2 gate: no failure domain
-/// leaves Infrastructure while a Machine, a MachineSet or the control plane machine set is in it.
+/// leaves Infrastructure while a Machine, a MachineSet or the control plane machine set is in it. Machines and sets are matched
+/// by their region and zone labels, empty ones counting as none; a domain that was not listed before is not missed.
 pub fn in_use_policies() -> Vec<Value> {
-    const DOMAINS: &str = "(has(object.spec.platformSpec.vsphere) && has(object.spec.platformSpec.vsphere.failureDomains) ? object.spec.platformSpec.vsphere.failureDomains : [])";
-    let labelled = |labels: &str| {
-        let (region, zone) = (format!("{labels}['machine.openshift.io/region']"), format!("{labels}['machine.openshift.io/zone']"));
-        (
-            format!("{DOMAINS}.exists(fd, fd.region == {region} && fd.zone == {zone})"),
-            format!(
-                "'Infrastructure update would remove vSphere failure domain (region=' + {region} + ', zone=' + {zone} + ') that is still in use by "
-            ),
-        )
+    let domains = |of: &str| {
+        let list = format!("{of}.spec.platformSpec.vsphere.failureDomains");
+        format!("(has({of}.spec.platformSpec.vsphere) && has({list}) ? {list} : [])")
     };
-    let carries =
-        |labels: &str| format!("has({labels}) && 'machine.openshift.io/region' in {labels} && 'machine.openshift.io/zone' in {labels}");
-    let (machine, machine_message) = labelled("params.metadata.labels");
-    let (set, set_message) = labelled("params.spec.template.metadata.labels");
-    let machine = format!("!({}) || {machine}", carries("params.metadata.labels"));
-    let set = format!("!(has(params.spec.template.metadata) && {}) || {set}", carries("params.spec.template.metadata.labels"));
-    let names = "params.spec.template.machines_v1beta1_machine_openshift_io.failureDomains";
-    let cpms = format!("!has({names}) || !has({names}.vsphere) || {names}.vsphere.all(used, {DOMAINS}.exists(fd, fd.name == used.name))");
-    let cpms_message = "'Infrastructure update would remove a vSphere failure domain that is still in use by ControlPlaneMachineSet ' + params.metadata.name";
+    let (before, after) = (domains("oldObject"), domains("object"));
+    let labelled = |labels: &str, kind: &str| {
+        let (region, zone) = (format!("{labels}['machine.openshift.io/region']"), format!("{labels}['machine.openshift.io/zone']"));
+        let named = ["region", "zone"].map(|key| format!("'machine.openshift.io/{key}' in {labels}")).join(" && ");
+        let lists = |list: &str| format!("{list}.exists(fd, fd.region == {region} && fd.zone == {zone})");
+        let passes = format!("!(has({labels}) && {named}) || {region} == '' || {zone} == '' || !{} || {}", lists(&before), lists(&after));
+        let message = format!(
+            "'Infrastructure update would remove vSphere failure domain (region=' + {region} + ', zone=' + {zone} + ') that is still in use by {kind} ' + params.metadata.name"
+        );
+        (passes, message)
+    };
+    let (machine, machine_message) = labelled("params.metadata.labels", "Machine");
+    let (set, set_message) = labelled("params.spec.template.metadata.labels", "MachineSet");
+    let set = format!("!has(params.spec.template.metadata) || {set}");
+    let used = "params.spec.template.machines_v1beta1_machine_openshift_io.failureDomains";
+    let cpms = format!("!has({used}) || !has({used}.vsphere) || {used}.vsphere.all(used, {after}.exists(fd, fd.name == used.name))");
+    let cpms_message =
+        "'Infrastructure update would remove a vSphere failure domain still referenced by ControlPlaneMachineSet ' + params.metadata.name";
     [
-        policy(
-            "machine",
-            "machine.openshift.io/v1beta1",
-            "Machine",
-            &machine,
-            &format!("{machine_message}Machine ' + params.metadata.name"),
-        ),
+        policy("machine", "machine.openshift.io/v1beta1", "Machine", &machine, &machine_message),
         policy("cpms", "machine.openshift.io/v1", "ControlPlaneMachineSet", &cpms, cpms_message),
-        policy(
-            "machineset",
-            "machine.openshift.io/v1beta1",
-            "MachineSet",
-            &set,
-            &format!("{set_message}MachineSet ' + params.metadata.name"),
-        ),
+        policy("machineset", "machine.openshift.io/v1beta1", "MachineSet", &set, &set_message),
     ]
     .concat()
 }
@@ -128,7 +120,7 @@ fn policy(suffix: &str, api_version: &str, kind: &str, expression: &str, message
                 "matchConstraints": {"resourceRules": [{
                     "apiGroups": ["config.openshift.io"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["infrastructures"],
                 }]},
-                "validations": [{"expression": expression, "messageExpression": message, "reason": "Forbidden"}],
+                "validations": [{"expression": expression, "messageExpression": message, "reason": "Invalid"}],
             },
         }),
         json!({
