@@ -2,7 +2,6 @@
 
 use kube::ResourceExt as _;
 use serde_json::json;
-use vmi_lab::cache::Cache;
 use vmi_lab::kubernetes::{self, MACHINE, MACHINE_SET, NODE, condition};
 use vmi_lab::nodes::{BOOTS, smbios};
 
@@ -48,21 +47,19 @@ pub async fn the_real_cloud_controller_manager_initialises_nodes_from_their_virt
     Ok(())
 }
 
-pub async fn a_machine_switched_off_is_switched_on_by_the_real_controller_and_its_node_boots_again(lab: &Lab) -> TestResult {
+pub async fn a_switched_off_machine_makes_its_node_unready_until_it_boots_again(lab: &Lab) -> TestResult {
     let name = worker(lab).await?;
     let mut nodes = lab.watch(&[NODE]).await;
-    let boots = |cache: &Cache| -> Result<u64, String> {
-        let node = cache.get(NODE, "", &name).ok_or("the node is gone")?;
-        node.annotations().get(BOOTS).and_then(|count| count.parse().ok()).ok_or_else(|| "no boots are counted".to_owned())
-    };
-    let before = boots(&nodes)?;
-    lab.control.post(&format!("/vms/a/{name}/poweroff"), &json!({})).await?;
-    nodes
-        .until(&format!("{name} to boot again"), PATIENCE, |cache| {
-            let (now, node) = (boots(cache)?, cache.get(NODE, "", &name).ok_or("the node is gone")?);
-            if now > before && condition(&node, "Ready") == "True" { Ok(()) } else { Err(format!("{now} boots")) }
-        })
-        .await?;
+    for (action, ready, boots) in [("poweroff", "Unknown", "1"), ("poweron", "True", "2")] {
+        lab.control.post(&format!("/vms/a/{name}/{action}"), &json!({})).await?;
+        nodes
+            .until(&format!("{name} to follow {action}"), PATIENCE, |cache| {
+                let node = cache.get(NODE, "", &name).ok_or("the node is gone")?;
+                let (is, counted) = (condition(&node, "Ready"), node.annotations().get(BOOTS).cloned().unwrap_or_default());
+                if is == ready && counted == boots { Ok(()) } else { Err(format!("Ready is {is}, {counted} boots")) }
+            })
+            .await?;
+    }
     Ok(())
 }
 

@@ -29,7 +29,7 @@ fn all() -> Suite {
     in_lab!(suite, "native", Depth::Ci, machines::{
         the_real_cloud_controller_manager_initialises_nodes_from_their_virtual_machines,
         a_machine_set_is_scaled_from_two_to_four_to_zero_by_the_real_controllers,
-        a_machine_switched_off_is_switched_on_by_the_real_controller_and_its_node_boots_again,
+        a_switched_off_machine_makes_its_node_unready_until_it_boots_again,
         a_deleted_machine_is_replaced_and_its_node_and_virtual_machine_leave,
     });
     in_lab!(suite, "native", Depth::Ci, pods::{

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"log"
+	"slices"
+	"time"
+
 	"github.com/google/uuid"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -23,7 +27,7 @@ func (s *cloneSource) CloneVMTask(ctx *simulator.Context, request *types.CloneVM
 		return &methods.CloneVM_TaskBody{Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "spec.location.host"})}
 	}
 	task := simulator.CreateTask(source, "cloneVm", func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
-		made := source.CloneVMTask(ctx, request)
+		made := source.CloneVMTask(ctx, withoutDevices(request))
 		if made.Fault() != nil {
 			return nil, made.Fault().VimFault().(types.BaseMethodFault)
 		}
@@ -41,7 +45,6 @@ func finishClone(ctx *simulator.Context, clone *simulator.VirtualMachine, spec t
 	config := types.VirtualMachineConfigSpec{}
 	if spec.Config != nil {
 		config = *spec.Config
-		config.DeviceChange = nil // the one part that the simulator has applied already
 	}
 	if config.Uuid == "" {
 		config.Uuid = uuid.NewString()
@@ -52,8 +55,7 @@ func finishClone(ctx *simulator.Context, clone *simulator.VirtualMachine, spec t
 	var fault types.BaseMethodFault
 	ctx.WithLock(clone, func() {
 		if !spec.Template {
-			task := clone.ReconfigVMTask(ctx, &types.ReconfigVM_Task{This: clone.Self, Spec: config})
-			_, fault = outcome(ctx, task.(*methods.ReconfigVM_TaskBody).Res.Returnval)
+			fault = reconfigure(ctx, clone, config)
 		}
 		if fault == nil && spec.PowerOn {
 			task := clone.PowerOnVMTask(ctx, &types.PowerOnVM_Task{This: clone.Self})
@@ -61,6 +63,35 @@ func finishClone(ctx *simulator.Context, clone *simulator.VirtualMachine, spec t
 		}
 	})
 	return fault
+}
+
+// withoutDevices is the request without its device changes: the simulator would apply them in the clone and drop the error.
+func withoutDevices(request *types.CloneVM_Task) *types.CloneVM_Task {
+	if request.Spec.Config == nil {
+		return request
+	}
+	plain := *request
+	config := *request.Spec.Config
+	config.DeviceChange = nil
+	plain.Spec.Config = &config
+	return &plain
+}
+
+// reconfigure tries again where the simulator stumbles: it looks at the files of all machines of a datastore, and fails when
+// one of them is destroyed meanwhile. A failed change leaves its device list in disorder, so that is put back first.
+func reconfigure(ctx *simulator.Context, vm *simulator.VirtualMachine, config types.VirtualMachineConfigSpec) types.BaseMethodFault {
+	const attempts = 20
+	devices := slices.Clone(vm.Config.Hardware.Device)
+	for attempt := 1; ; attempt++ {
+		task := vm.ReconfigVMTask(ctx, &types.ReconfigVM_Task{This: vm.Self, Spec: config})
+		_, fault := outcome(ctx, task.(*methods.ReconfigVM_TaskBody).Res.Returnval)
+		if fault == nil || attempt == attempts {
+			return fault
+		}
+		log.Printf("vcsim: the devices of %s could not be changed (%T), trying again", vm.Name, fault)
+		vm.Config.Hardware.Device = slices.Clone(devices)
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // outcome waits for one of the simulator's tasks.
