@@ -1,11 +1,8 @@
 package main
 
 import (
-	"log"
-	"slices"
-	"time"
-
 	"github.com/google/uuid"
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -77,21 +74,20 @@ func withoutDevices(request *types.CloneVM_Task) *types.CloneVM_Task {
 	return &plain
 }
 
-// reconfigure tries again where the simulator stumbles: it looks at the files of all machines of a datastore, and fails when
-// one of them is destroyed meanwhile. A failed change leaves its device list in disorder, so that is put back first.
-func reconfigure(ctx *simulator.Context, vm *simulator.VirtualMachine, config types.VirtualMachineConfigSpec) types.BaseMethodFault {
-	const attempts = 20
-	devices := slices.Clone(vm.Config.Hardware.Device)
-	for attempt := 1; ; attempt++ {
-		task := vm.ReconfigVMTask(ctx, &types.ReconfigVM_Task{This: vm.Self, Spec: config})
-		_, fault := outcome(ctx, task.(*methods.ReconfigVM_TaskBody).Res.Returnval)
-		if fault == nil || attempt == attempts {
-			return fault
+// reconfigure changes the clone, not what it was cloned from: the caller read the disks off the template, so they name the
+// template's files, which would go with the first clone that is destroyed.
+func reconfigure(ctx *simulator.Context, clone *simulator.VirtualMachine, config types.VirtualMachineConfigSpec) types.BaseMethodFault {
+	own := object.VirtualDeviceList(clone.Config.Hardware.Device)
+	for _, change := range config.DeviceChange {
+		spec := change.GetVirtualDeviceConfigSpec()
+		device := spec.Device.GetVirtualDevice()
+		if cloned := own.FindByKey(device.Key); spec.Operation == types.VirtualDeviceConfigSpecOperationEdit && cloned != nil {
+			device.Backing = cloned.GetVirtualDevice().Backing
 		}
-		log.Printf("vcsim: the devices of %s could not be changed (%T), trying again", vm.Name, fault)
-		vm.Config.Hardware.Device = slices.Clone(devices)
-		time.Sleep(20 * time.Millisecond)
 	}
+	task := clone.ReconfigVMTask(ctx, &types.ReconfigVM_Task{This: clone.Self, Spec: config})
+	_, fault := outcome(ctx, task.(*methods.ReconfigVM_TaskBody).Res.Returnval)
+	return fault
 }
 
 // outcome waits for one of the simulator's tasks.

@@ -14,9 +14,9 @@ import (
 // As the machine controller does: the disk grows, the template's cards go, one of its own comes, while others are destroyed.
 func TestEveryCloneHasExactlyTheNetworkCardItAskedFor(t *testing.T) {
 	s := startTest(t)
-	v := s.vcenters[0]
+	client := s.login("a").Client
 	ctx := context.Background()
-	finder := find.NewFinder(v.client)
+	finder := find.NewFinder(client)
 	template, err := finder.VirtualMachine(ctx, "/dc-a/vm/rhcos-a")
 	s.must(err)
 	folder, err := finder.Folder(ctx, "/dc-a/vm/lab-x7k2p")
@@ -56,7 +56,7 @@ func TestEveryCloneHasExactlyTheNetworkCardItAskedFor(t *testing.T) {
 				s.must(err)
 				made, err := task.WaitForResult(ctx)
 				s.must(err)
-				vm := object.NewVirtualMachine(v.client, made.Result.(types.ManagedObjectReference))
+				vm := object.NewVirtualMachine(client, made.Result.(types.ManagedObjectReference))
 				s.must(act(ctx, vm, "poweron"))
 				devices, err = vm.Device(ctx)
 				s.must(err)
