@@ -101,6 +101,23 @@ pub async fn a_wrong_name_or_block_is_refused_with_what_is_wanted() -> TestResul
     Ok(())
 }
 
+pub async fn a_name_never_leads_out_of_the_folder_of_labs() -> TestResult {
+    let home = Home::new()?;
+    let labs = home.path().join("labs");
+    let beside = home.path().join("beside");
+    fs::create_dir(&labs)?;
+    fs::create_dir(&beside)?;
+    for name in ["../beside", "..", "."] {
+        for verb in [["up", "plain"].as_slice(), &["down"], &["status"], &["logs", "etcd"], &["kubeconfig"]] {
+            let arguments = [verb, &["--name", name]].concat();
+            refused(&command::vmi_lab(&labs, &arguments).await?, &["cannot be a lab's name"]);
+        }
+    }
+    assert!(beside.exists() && labs.exists());
+    assert_eq!(fs::read_dir(home.path())?.count(), 2);
+    Ok(())
+}
+
 pub async fn an_address_in_use_is_named() -> TestResult {
     let home = Home::new()?;
     let free = |number| Some((number, TcpListener::bind(format!("127.{number}.0.1:6443")).ok()?));

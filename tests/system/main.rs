@@ -72,6 +72,7 @@ fn all() -> Suite {
     alone!(suite, Depth::Quick, command_line::{
         an_unknown_shape_is_refused_with_the_known_ones,
         a_wrong_name_or_block_is_refused_with_what_is_wanted,
+        a_name_never_leads_out_of_the_folder_of_labs,
         an_address_in_use_is_named,
         a_program_that_dies_at_start_is_shown_with_the_end_of_its_log,
     });
