@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
 mod admission;
+mod command_line;
+mod docs;
 mod kubelet_api;
 mod machines;
 mod node_agent;
 mod pods;
+mod rehearsal;
 mod stand_ins;
 mod support;
 
@@ -65,6 +68,43 @@ fn all() -> Suite {
         a_service_leads_to_its_ready_pod,
         a_pod_speaks_to_the_apiserver_as_its_service_account,
         exec_is_refused_with_a_sentence,
+    });
+    alone!(suite, Depth::Quick, command_line::{
+        an_unknown_shape_is_refused_with_the_known_ones,
+        a_wrong_name_or_block_is_refused_with_what_is_wanted,
+        a_name_never_leads_out_of_the_folder_of_labs,
+        an_address_in_use_is_named,
+        a_program_that_dies_at_start_is_shown_with_the_end_of_its_log,
+    });
+    alone!(suite, Depth::Ci, command_line::{
+        up_says_what_to_type_next_and_down_leaves_nothing,
+        two_labs_run_side_by_side_and_do_not_see_each_other,
+        a_killed_lab_leaves_no_process_and_no_port_after_the_next_up,
+        a_killed_lab_leaves_no_process_and_no_port_after_down,
+    });
+    in_lab!(suite, "plain", Depth::Quick, command_line::{
+        status_tells_where_a_lab_is_and_how_it_is,
+        logs_shows_any_component_and_names_those_there_are,
+        kubectl_speaks_to_the_lab_and_passes_its_exit_code_on,
+    });
+    alone!(suite, Depth::Ci, rehearsal::{
+        a_rehearsal_writes_the_documented_report_and_leaves_no_process,
+        a_report_that_cannot_be_written_is_said_so,
+    });
+    alone!(suite, Depth::Full, rehearsal::{
+        a_native_rehearsal_ends_well,
+        a_legacy_rehearsal_ends_well,
+        without_root_the_vcenters_listen_on_a_port_that_anybody_may_use,
+    });
+    alone!(suite, Depth::Quick, docs::{
+        every_link_leads_somewhere,
+        everything_on_the_map_exists_and_every_package_is_on_it,
+        every_command_is_written_so_that_it_can_run,
+    });
+    alone!(suite, Depth::Ci, docs::{what_is_to_be_typed_works});
+    in_lab!(suite, "native", Depth::Ci, docs::{
+        what_is_to_be_typed_in_a_native_lab_works,
+        the_documented_faults_are_accepted,
     });
     stand_ins::add(&mut suite);
     suite

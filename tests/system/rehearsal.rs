@@ -1,0 +1,118 @@
+//! `rehearse`: the report that docs/lab.md documents, and what is left afterwards.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+use vmi_lab::tools::{Progress, Tools};
+
+use crate::command_line::Home;
+use crate::docs;
+use crate::support::command::{self, AS_COMMAND_LINE, Output};
+use crate::support::suite::TestResult;
+
+/// The user that every machine has and that may do nothing.
+const NOBODY: u32 = 65534;
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
+}
+
+fn length(value: &Value) -> usize {
+    value.as_array().map_or(0, Vec::len)
+}
+
+/// Rehearses a shape, holds the report to the documented one, and returns it with what was printed.
+async fn rehearse(shape: &str) -> TestResult<(Value, Output)> {
+    let home = Home::new()?;
+    let file = home.path().join("report.json");
+    let path = file.display().to_string();
+    let output = home.run(&["rehearse", shape, "--report", &path]).await?.success()?;
+    let report: Value = serde_json::from_slice(&fs::read(&file)?)?;
+
+    let documented: Value = serde_json::from_str(&docs::only_block("docs/lab.md", "json report")?)?;
+    assert_eq!(keys(&report), keys(&documented));
+    assert_eq!(keys(&report["verdict"]), keys(&documented["verdict"]));
+    assert_eq!(keys(&report["verdict"]["checks"][0]), keys(&documented["verdict"]["checks"][0]));
+    assert_eq!(report["shape"], shape);
+    assert_eq!(report["verdict"]["passed"], true, "{report:#}");
+    assert!(report["boot_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{report:#}");
+    assert!(report["resident_mb"].as_u64().is_some_and(|megabytes| megabytes > 0), "{report:#}");
+    assert!(length(&report["real_components"]) >= 11, "{report:#}");
+    assert_eq!(length(&report["stand_ins"]), vmi_lab::standins::NAMES.len());
+    assert!(report["migration"].is_null());
+
+    assert!(home.processes()?.is_empty());
+    assert!(!fs::read_dir(home.path())?.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir())), "a lab's folder is left");
+    Ok((report, output))
+}
+
+pub async fn a_rehearsal_writes_the_documented_report_and_leaves_no_process() -> TestResult {
+    let (report, output) = rehearse("plain").await?;
+    assert_eq!(length(&report["verdict"]["checks"]), 1);
+    assert!(output.stdout.contains("ok      every node is ready"), "{}", output.stdout);
+    Ok(())
+}
+
+pub async fn a_report_that_cannot_be_written_is_said_so() -> TestResult {
+    let home = Home::new()?;
+    let path = home.path().join("no/such/folder/report.json").display().to_string();
+    let output = home.run(&["rehearse", "plain", "--report", &path]).await?;
+    assert_eq!(output.code(), 2, "{}", output.stderr);
+    assert!(output.stderr.contains("cannot write the report") && output.stderr.contains(&path), "{}", output.stderr);
+    Ok(())
+}
+
+pub async fn a_native_rehearsal_ends_well() -> TestResult {
+    whole("native").await
+}
+
+pub async fn a_legacy_rehearsal_ends_well() -> TestResult {
+    whole("legacy-yaml").await
+}
+
+async fn whole(shape: &str) -> TestResult {
+    let (report, output) = rehearse(shape).await?;
+    assert_eq!(length(&report["verdict"]["checks"]), 6, "{report:#}");
+    assert!(output.stdout.contains("6 Running on vCenter a"), "{}", output.stdout);
+    Ok(())
+}
+
+/// The first port that anybody may listen on.
+fn first_free_port() -> TestResult<u16> {
+    Ok(fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start")?.trim().parse()?)
+}
+
+pub async fn without_root_the_vcenters_listen_on_a_port_that_anybody_may_use() -> TestResult {
+    let wanted = if first_free_port()? <= 443 { 443 } else { 8443 };
+    if !rustix::process::getuid().is_root() {
+        // Then every lab is one without root, and any will do.
+        let (_, output) = rehearse("native").await?;
+        assert!(output.stdout.contains(&format!(":{wanted}\n")), "{}", output.stdout);
+        return Ok(());
+    }
+    let folder = tempfile::Builder::new().prefix("vmi-nobody-").tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    // Neither the checkout's programs nor root's cache are for everybody's eyes.
+    let program = folder.path().join("vmi-lab");
+    fs::copy(vmi_lab::process::own_binary()?, &program)?;
+    let tools = folder.path().join("tools");
+    Tools::prepare(&mut Progress::stderr()).await?.export(&tools)?;
+    let labs = folder.path().join("labs");
+    fs::create_dir(&labs)?;
+    std::os::unix::fs::chown(&labs, Some(NOBODY), Some(NOBODY))?;
+    for shape in ["plain", "native"] {
+        let output = as_nobody(&program, &tools, &labs, &["rehearse", shape]).await?.success()?;
+        let there = output.stdout.lines().filter(|line| line.contains("vCenter") && line.ends_with(&format!(":{wanted}"))).count();
+        assert_eq!(there, if shape == "plain" { 0 } else { 2 }, "{}", output.stdout);
+    }
+    Ok(())
+}
+
+async fn as_nobody(program: &Path, tools: &Path, labs: &Path, arguments: &[&str]) -> TestResult<Output> {
+    let mut command = tokio::process::Command::new(program);
+    command.uid(NOBODY).gid(NOBODY).current_dir(labs).args(arguments);
+    command.env(AS_COMMAND_LINE, "1").env("VMI_LAB_HOME", labs).env("VMI_TOOLS", tools).env("HOME", labs);
+    command::run(&mut command).await
+}
