@@ -16,8 +16,8 @@ use crate::net::{self, Block};
 use crate::pki::{self, Authority, Pair};
 
 pub const APISERVER_PORT: u16 = 6443;
-const ETCD_CLIENTS: u16 = 2379;
-const ETCD_PEERS: u16 = 2380;
+pub const ETCD_CLIENTS: u16 = 2379;
+pub const ETCD_PEERS: u16 = 2380;
 /// Where the node agent serves what a kubelet serves.
 pub const KUBELET_PORT: u16 = 10250;
 

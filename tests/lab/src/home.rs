@@ -73,6 +73,14 @@ pub fn folder() -> PathBuf {
     }
 }
 
+/// A name becomes part of paths that are deleted in the end: it must not lead anywhere else.
+pub fn check_name(name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.len() > 24 || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return Err(Error::BadName(name.to_owned()));
+    }
+    Ok(())
+}
+
 /// A lab's own folder.
 pub fn of(name: &str) -> PathBuf {
     folder().join(name)
@@ -142,6 +150,7 @@ pub fn is_running(record: &Record) -> bool {
 /// The running lab named so, or the only one.
 pub fn choose(name: Option<&str>) -> Result<Record, Error> {
     if let Some(name) = name {
+        check_name(name)?;
         return read(name)?.filter(is_running).ok_or_else(|| Error::NoSuchLab(name.to_owned()));
     }
     let mut running = running()?;
@@ -168,6 +177,9 @@ pub fn running() -> Result<Vec<Record>, Error> {
 pub fn clear(name: &str) -> Result<usize, Error> {
     let folder = of(name);
     let killed = process::kill_marked(&mark(name)).map_err(at(&folder))?;
+    if let Ok(Some(record)) = read(name) {
+        net::wait_until_free(record.block);
+    }
     match fs::remove_dir_all(&folder) {
         Ok(()) => Ok(killed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(killed),
@@ -191,9 +203,7 @@ fn free_block(running: &[Record]) -> Result<Block, net::Error> {
 
 /// Prepares an empty folder and a block for a new lab. What crashed labs left behind is cleared first, this one's and the others'.
 pub fn reserve(name: &str, shape: &str, wanted: Option<Block>) -> Result<Record, Error> {
-    if name.is_empty() || name.len() > 24 || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-        return Err(Error::BadName(name.to_owned()));
-    }
+    check_name(name)?;
     let _lock = lock()?;
     let running = running()?;
     if running.iter().any(|record| record.name == name) {

@@ -82,6 +82,21 @@ pub fn check_block(block: Block) -> Result<(), Error> {
     check_free(SocketAddr::new(block.control_plane(), crate::control_plane::APISERVER_PORT))
 }
 
+/// Returns when nobody listens any more where the lab in `block` did. A killed program can no longer be found a moment before it
+/// lets go of its sockets, and nothing tells when it has: this looks fifty times a second. Where another program has taken the
+/// address meanwhile it gives up after ten seconds; whoever wants the address then is told.
+pub fn wait_until_free(block: Block) {
+    use crate::control_plane::{APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT};
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let in_use = |port: &u16| matches!(check_free(SocketAddr::new(block.control_plane(), *port)), Err(Error::InUse { .. }));
+    while vcenter_port(block).is_err() || [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT].iter().any(in_use) {
+        if std::time::Instant::now() > end {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -213,7 +213,9 @@ async fn command(command: Command) -> Result<u8, Failure> {
 fn order(shape: String, name: Option<String>, net: Option<&str>) -> Result<Order, Failure> {
     shape::Shape::named(&shape)?;
     let block = net.map(Block::parse).transpose()?;
-    Ok(Order { name: name.unwrap_or_else(|| shape.clone()), shape, block })
+    let name = name.unwrap_or_else(|| shape.clone());
+    home::check_name(&name)?;
+    Ok(Order { name, shape, block })
 }
 
 fn kubeconfig(record: &home::Record) -> PathBuf {

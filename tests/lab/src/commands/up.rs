@@ -31,7 +31,10 @@ pub async fn up(order: Order) -> Result<(), Failure> {
 pub async fn down(name: Option<&str>, all: bool) -> Result<(), Failure> {
     let _lock = home::lock()?;
     let names = match (name, all) {
-        (Some(name), _) => vec![name.to_owned()],
+        (Some(name), _) => {
+            home::check_name(name)?;
+            vec![name.to_owned()]
+        }
         (None, true) => home::names()?,
         (None, false) => {
             let names = home::names()?;
