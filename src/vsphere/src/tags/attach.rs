@@ -1,0 +1,185 @@
+//! Attaching and detaching in bulk, with the checks some servers leave to their clients.
+
+use std::collections::HashMap;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+use super::{Cardinality, Category, Tag, Tags, bare_type, texts};
+use crate::{
+    error::{Fault, Result},
+    reference::Ref,
+};
+
+/// More objects or tags in one call are refused.
+const BATCH: usize = 2000;
+
+fn object_id(object: &Ref) -> Value {
+    json!({ "id": object.id, "type": object.kind.as_str() })
+}
+
+fn object_ids(objects: &[Ref]) -> Vec<Value> {
+    objects.iter().map(object_id).collect()
+}
+
+fn reference(value: &Value) -> Option<Ref> {
+    Some(Ref::new(bare_type(value["type"].as_str()?), value["id"].as_str()?))
+}
+
+/// Bulk calls answer 200 even when they did not do everything.
+fn succeeded(value: &Value) -> Result<(), Fault> {
+    if value["success"] == false {
+        let words: Vec<_> =
+            value["error_messages"].as_array().into_iter().flatten().filter_map(|one| one["default_message"].as_str()).collect();
+        let missing = value["error_messages"].to_string().contains("NotFound");
+        return Err(if missing {
+            Fault::NotFound { object: None }
+        } else {
+            Fault::Other { kind: format!("a partly failed batch: {}", words.join(" ")) }
+        });
+    }
+    Ok(())
+}
+
+impl Tags<'_> {
+    /// The ids of the tags on each of these objects, in the order of the objects.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn attached(&self, objects: &[Ref]) -> Result<Vec<(Ref, Vec<String>)>> {
+        let mut found: HashMap<Ref, Vec<String>> = HashMap::new();
+        for batch in objects.chunks(BATCH) {
+            let body = json!({ "object_ids": object_ids(batch) });
+            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-tags-on-objects", body.clone())).await?;
+            for row in rows.as_array().into_iter().flatten() {
+                if let Some(object) = reference(&row["object_id"]) {
+                    found.entry(object).or_default().extend(texts(&row["tag_ids"]));
+                }
+            }
+        }
+        // A server may leave out objects without tags.
+        Ok(objects.iter().map(|object| (object.clone(), found.get(object).cloned().unwrap_or_default())).collect())
+    }
+
+    /// The objects each of these tags is attached to, in the order of the tags.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn objects(&self, tags: &[Tag]) -> Result<Vec<Vec<Ref>>> {
+        let mut found: HashMap<String, Vec<Ref>> = HashMap::new();
+        for batch in tags.chunks(BATCH) {
+            let ids: Vec<_> = batch.iter().map(|tag| &tag.id).collect();
+            let body = json!({ "tag_ids": ids });
+            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-objects-on-tags", body.clone())).await?;
+            for row in rows.as_array().into_iter().flatten() {
+                let objects = row["object_ids"].as_array().into_iter().flatten().filter_map(reference);
+                found.entry(row["tag_id"].as_str().unwrap_or_default().to_owned()).or_default().extend(objects);
+            }
+        }
+        Ok(tags.iter().map(|tag| found.remove(&tag.id).unwrap_or_default()).collect())
+    }
+
+    /// Attaches every one of these tags of one category to every one of these objects.
+    ///
+    /// What is attached already is left out. Few tags on many objects take one call per tag, many tags on few objects one
+    /// per object, four at a time.
+    ///
+    /// # Errors
+    /// [`Fault::SecondTag`] and [`Fault::CategoryMismatch`] before anything is changed, if the category does not allow it.
+    pub async fn attach(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
+        let present = self.attached(objects).await?;
+        self.allowed(category, tags, &present).await?;
+        let lacking = |tag: &Tag| -> Vec<Ref> {
+            present.iter().filter(|(_, ids)| !ids.contains(&tag.id)).map(|(object, _)| object.clone()).collect()
+        };
+        let missing: Vec<(&Tag, Vec<Ref>)> =
+            tags.iter().map(|tag| (tag, lacking(tag))).filter(|(_, objects)| !objects.is_empty()).collect();
+        if missing.len() <= objects.len() {
+            let batches = missing.iter().flat_map(|(tag, objects)| objects.chunks(BATCH).map(move |batch| (*tag, batch)));
+            return self.each(batches, |(tag, batch)| self.attach_tag(tag, batch)).await;
+        }
+        self.each(&present, |(object, ids)| {
+            let wanted: Vec<&Tag> = tags.iter().filter(|tag| !ids.contains(&tag.id)).collect();
+            async move {
+                for batch in wanted.chunks(BATCH) {
+                    self.attach_to(object, batch).await?;
+                }
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn attach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
+        let body = json!({ "object_ids": object_ids(objects) });
+        let answer =
+            self.fresh(&tag.id, |dialect| dialect.association(Some(&tag.id), "attach-tag-to-multiple-objects", body.clone())).await?;
+        succeeded(&answer).map_err(|fault| self.core().error("attach-tag-to-multiple-objects", None, fault))
+    }
+
+    async fn attach_to(&self, object: &Ref, tags: &[&Tag]) -> Result<()> {
+        let ids: Vec<_> = tags.iter().map(|tag| &tag.id).collect();
+        let body = json!({ "object_id": object_id(object), "tag_ids": ids });
+        let answer = self.core().rest(|dialect| dialect.association(None, "attach-multiple-tags-to-object", body.clone())).await?;
+        if succeeded(&answer).is_ok() {
+            return Ok(());
+        }
+        // One tag at a time: each then has its own word, and a tag made just now its own patience.
+        for tag in tags {
+            self.attach_tag(tag, std::slice::from_ref(object)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes every one of these tags off every one of these objects; what is not attached is left out.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn detach(&self, tags: &[Tag], objects: &[Ref]) -> Result<()> {
+        let present = self.attached(objects).await?;
+        self.each(&present, |(object, ids)| {
+            let wanted: Vec<&String> = tags.iter().map(|tag| &tag.id).filter(|id| ids.contains(id)).collect();
+            async move {
+                for batch in wanted.chunks(BATCH) {
+                    let body = json!({ "object_id": object_id(object), "tag_ids": batch });
+                    let answer =
+                        self.core().rest(|dialect| dialect.association(None, "detach-multiple-tags-from-object", body.clone())).await?;
+                    succeeded(&answer).map_err(|fault| self.core().error("detach-multiple-tags-from-object", Some(object), fault))?;
+                }
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn each<T, F: Future<Output = Result<()>>>(&self, items: impl IntoIterator<Item = T>, work: impl Fn(T) -> F) -> Result<()> {
+        stream::iter(items).map(work).buffer_unordered(self.core().settings.in_flight).try_collect().await
+    }
+
+    /// What a real vCenter would refuse half-way, refused before the start.
+    async fn allowed(&self, category: &Category, tags: &[Tag], present: &[(Ref, Vec<String>)]) -> Result<()> {
+        let refuse = |object: &Ref, fault: Fault| Err(self.core().error("attach", Some(object), fault));
+        let mismatch = |difference: String| Fault::CategoryMismatch { category: category.name.clone(), difference };
+        for (object, _) in present {
+            if !category.allows(&object.kind) {
+                return refuse(object, mismatch(format!("its tags cannot be attached to {}", object.kind.as_str())));
+            }
+            if let Some(stranger) = tags.iter().find(|tag| tag.category != category.id) {
+                return refuse(object, mismatch(format!("the tag {:?} is not one of it", stranger.name)));
+            }
+        }
+        if category.cardinality == Cardinality::Multiple || present.iter().all(|(_, ids)| ids.is_empty()) && tags.len() <= 1 {
+            return Ok(());
+        }
+        let siblings = texts(&self.core().rest(|dialect| dialect.tags_of_category(&category.id)).await?);
+        for (object, ids) in present {
+            let mut after: Vec<&String> = ids.iter().filter(|id| siblings.contains(id)).chain(tags.iter().map(|tag| &tag.id)).collect();
+            after.sort_unstable();
+            after.dedup();
+            if after.len() > 1 {
+                return refuse(object, Fault::SecondTag { category: category.name.clone(), object: object.clone() });
+            }
+        }
+        Ok(())
+    }
+}
