@@ -48,6 +48,15 @@ const SHORTEST: usize = 4;
 /// The current secrets and those of some sessions before, whose ids old answers may still quote.
 const REMEMBERED: usize = 16;
 
+/// What stands between these is a secret even if nobody has told us so; also when quoted inside other XML.
+const SUSPECT: [(&str, &str); 5] = [
+    ("session[", "]"),
+    ("<password>", "</password>"),
+    ("<key>", "</key>"),
+    ("&lt;password&gt;", "&lt;/password&gt;"),
+    ("&lt;key&gt;", "&lt;/key&gt;"),
+];
+
 impl Masker {
     /// From now on this secret is cut out; the most recent ones are kept.
     pub(crate) fn remember(&self, secret: &Secret) {
@@ -74,7 +83,7 @@ impl Masker {
                 masked = masked.replace(escaped.as_str(), "***");
             }
         }
-        for (open, close) in [("session[", "]"), ("<password>", "</password>"), ("<key>", "</key>")] {
+        for (open, close) in SUSPECT {
             masked = blank(&masked, open, close);
         }
         masked
@@ -117,6 +126,7 @@ mod tests {
         let masker = Masker::default();
         assert_eq!(masker.mask("view session[52d0-77]52aa gone"), "view session[***]52aa gone");
         assert_eq!(masker.mask("<key>52d0</key><password>x"), "<key>***</key><password>***");
+        assert_eq!(masker.mask("&lt;key&gt;52d0&lt;/key&gt;"), "&lt;key&gt;***&lt;/key&gt;");
     }
 
     #[test]
