@@ -55,7 +55,7 @@ impl FromStr for Thumbprint {
         if digits.len() != 64 {
             return Err(refused());
         }
-        bytes.try_into().map(Self).map_err(|_| refused())
+        bytes.try_into().map(Self).map_err(|_wrong_length: Vec<u8>| refused())
     }
 }
 

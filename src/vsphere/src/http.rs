@@ -58,7 +58,7 @@ pub(crate) struct Answer {
 /// A header whose value is not to be printed.
 pub(crate) fn sensitive(secret: &str) -> Result<HeaderValue, Fault> {
     // The error would quote the value.
-    let mut value = HeaderValue::from_str(secret).map_err(|_| {
+    let mut value = HeaderValue::from_str(secret).map_err(|_quotes_it| {
         Fault::Settings("user name, password or session id cannot be sent in an HTTP header: it has control characters".into())
     })?;
     value.set_sensitive(true);

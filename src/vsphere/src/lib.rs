@@ -20,6 +20,8 @@ mod client;
 mod error;
 mod find;
 mod folder;
+#[cfg(test)]
+mod fuzz;
 mod http;
 mod inventory;
 mod keeper;

@@ -42,7 +42,7 @@ impl Proxy {
         let Some(https) = &self.https else { return Ok(None) };
         // The error would quote the address and with it a password.
         let proxy = reqwest::Proxy::https(https.reveal())
-            .map_err(|_| Fault::Settings(format!("HTTPS_PROXY is not an address of a proxy: {self:?}")))?;
+            .map_err(|_quotes_it| Fault::Settings(format!("HTTPS_PROXY is not an address of a proxy: {self:?}")))?;
         Ok(Some(proxy.no_proxy(reqwest::NoProxy::from_string(&self.except))))
     }
 }
