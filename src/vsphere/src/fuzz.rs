@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use crate::{
     about::{Content, current_time},
     certificate::{Certificate, Thumbprint},
+    login::user_of,
     privileges::granted,
     reference::Ref,
     rest::Dialect,
-    session::user_of,
     soap::{fault, nothing, properties::Page, refusal, returned_references},
     uuid::Uuid,
 };

@@ -18,6 +18,7 @@ mod about;
 mod certificate;
 mod client;
 mod error;
+mod fault;
 mod find;
 mod folder;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod fuzz;
 mod http;
 mod inventory;
 mod keeper;
+mod login;
 mod pool;
 mod privileges;
 mod proxy;

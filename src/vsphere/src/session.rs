@@ -3,7 +3,6 @@
 //! Logins and logouts run as tasks of their own under one lock: a caller that loses patience half-way
 //! must not leave a session behind that nobody knows.
 
-use std::collections::HashMap;
 use std::sync::{
     Arc, Mutex as Quick, PoisonError,
     atomic::{AtomicBool, AtomicUsize},
@@ -20,7 +19,8 @@ use crate::{
     rest::{Dialect, login as rest_login},
     secret::{Masker, Secret},
     settings::{Credentials, Settings},
-    soap::{Method, element, nothing, response},
+    soap::Method,
+    tags::Recent,
 };
 
 /// Everything the clones of a client share.
@@ -37,8 +37,8 @@ pub(crate) struct Core {
     pub(crate) abandoned: AtomicBool,
     /// Wakes the keeper when one of the two above changes.
     pub(crate) wake: Notify,
-    /// Categories and tags this client made, and when: linked vCenters may not know them yet.
-    made: Quick<HashMap<String, Instant>>,
+    /// Categories and tags this client made just now.
+    pub(crate) recent: Recent,
 }
 
 struct State {
@@ -73,6 +73,7 @@ pub(crate) struct RestSession {
 impl Core {
     pub(crate) fn new(settings: Settings) -> Result<Self, Fault> {
         let masker = Masker::default();
+        let recent = Recent::new(settings.deadlines.replication);
         settings.proxy.secret().iter().for_each(|secret| masker.remember(secret));
         masker.remember(&settings.credentials.password);
         Ok(Self {
@@ -92,21 +93,8 @@ impl Core {
             holders: AtomicUsize::new(0),
             abandoned: AtomicBool::new(false),
             wake: Notify::new(),
-            made: Quick::default(),
+            recent,
         })
-    }
-
-    /// Remembers what was made just now.
-    pub(crate) fn made(&self, id: &str) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.retain(|_, at| at.elapsed() < self.settings.deadlines.replication);
-        made.insert(id.to_owned(), Instant::now());
-    }
-
-    /// Whether this was made so recently that it may still be on its way.
-    pub(crate) fn just_made(&self, id: &str) -> bool {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.get(id).is_some_and(|at| at.elapsed() < self.settings.deadlines.replication)
     }
 
     pub(crate) fn touch(&self) {
@@ -181,38 +169,6 @@ impl Core {
             tokio::spawn(crate::keeper::keep(Arc::clone(self)));
         }
         Ok(session)
-    }
-
-    async fn login(&self, content: &Content, credentials: &Credentials) -> Result<(Secret, String)> {
-        let arguments = format!("{}{}", element("userName", &credentials.user), element("password", credentials.password.reveal()));
-        let method = Method::write("Login", &content.session_manager, arguments);
-        let (cookie, outcome) = self.soap_with_cookie(&method, user_of).await;
-        let Some(cookie) = cookie else {
-            return outcome.and_then(|_| Err(self.error("Login", None, Fault::Malformed("the login brought no session cookie".into()))));
-        };
-        self.remember_cookie(&cookie);
-        match outcome {
-            Ok((user, key)) => {
-                self.masker.remember(&key);
-                Ok((cookie, user))
-            }
-            Err(error) => {
-                // The server made a session although its answer did not arrive whole. The first error is the one to tell.
-                let _ = self.soap_logout(content, &cookie).await;
-                Err(error)
-            }
-        }
-    }
-
-    fn remember_cookie(&self, cookie: &Secret) {
-        self.masker.remember(cookie);
-        if let Some((_, value)) = cookie.reveal().split_once('=') {
-            self.masker.remember(&Secret::from(value.trim_matches('"')));
-        }
-    }
-
-    async fn soap_logout(&self, content: &Content, cookie: &Secret) -> Result<()> {
-        self.soap_once(&Method::write("Logout", &content.session_manager, String::new()), cookie, nothing).await
     }
 
     /// Forgets a session the server no longer knows; whoever comes first does it for all.
@@ -311,19 +267,4 @@ impl Core {
         })
         .await
     }
-}
-
-/// The user's name as the server spells it, and the session's key.
-pub(crate) fn user_of(body: &[u8]) -> Result<(String, Secret), Fault> {
-    let mut xml = response(body)?;
-    xml.descend("returnval")?;
-    let (mut user, mut key) = (String::new(), Secret::from(""));
-    while let Some(field) = xml.child()? {
-        match field.name() {
-            "userName" => user = xml.text()?,
-            "key" => key = Secret::from(xml.text()?),
-            _ => xml.skip()?,
-        }
-    }
-    Ok((user, key))
 }

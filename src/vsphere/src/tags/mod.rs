@@ -2,17 +2,17 @@
 
 mod attach;
 mod model;
+mod patience;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 pub use model::{Cardinality, Category, CategorySpec, Tag};
 use model::{bare_type, texts};
+use patience::Patience;
+pub(crate) use patience::Recent;
 
 use crate::{
     client::Client,
@@ -180,7 +180,7 @@ impl Tags<'_> {
         }
         let refused = match self.core().rest(|dialect| dialect.create(what, body.clone())).await {
             Ok(Value::String(id)) => {
-                self.core().made(&id);
+                self.core().recent.add(&id);
                 return Ok(Ensured::Made(id));
             }
             Ok(_) => return Err(self.core().error(what, None, Fault::Malformed(format!("making {name:?} brought no id")))),
@@ -203,7 +203,7 @@ impl Tags<'_> {
         let mut patience = Patience::new(self.core().settings.deadlines.replication);
         loop {
             match self.core().rest(&request).await {
-                Err(error) if matches!(error.fault(), Fault::NotFound { .. }) && self.core().just_made(id) => {
+                Err(error) if matches!(error.fault(), Fault::NotFound { .. }) && self.core().recent.has(id) => {
                     if !patience.pause().await {
                         return Err(error);
                     }
@@ -217,27 +217,4 @@ impl Tags<'_> {
 enum Ensured<T> {
     Found(T),
     Made(String),
-}
-
-/// Pauses that grow, up to a deadline. vCenter has no event for "the linked one has it too".
-struct Patience {
-    until: Instant,
-    next: Duration,
-}
-
-impl Patience {
-    fn new(limit: Duration) -> Self {
-        Self { until: Instant::now() + limit, next: Duration::from_millis(100) }
-    }
-
-    /// Waits; `false` once the deadline has passed.
-    async fn pause(&mut self) -> bool {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        tokio::time::sleep(self.next.min(left)).await;
-        self.next = (self.next * 2).min(Duration::from_secs(10));
-        true
-    }
 }

@@ -85,7 +85,7 @@ async fn a_second_tag_of_a_single_category_and_a_type_it_does_not_fit_are_refuse
     let folder = at(&client, "/dc-a/vm").await;
     let error = tags.attach(&category, &made[..1], &[folder]).await.unwrap_err();
     assert!(matches!(error.fault(), Fault::CategoryMismatch { .. }), "{error}");
-    assert_eq!(tags.attached(&[datacenter.clone()]).await.unwrap(), [(datacenter, vec![made[0].id.clone()])]);
+    assert_eq!(tags.attached(std::slice::from_ref(&datacenter)).await.unwrap(), [(datacenter.clone(), vec![made[0].id.clone()])]);
     client.logout().await.unwrap();
 }
 
