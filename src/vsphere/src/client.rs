@@ -231,11 +231,14 @@ impl Core {
     /// `each` is told by `first` when a page begins the read.
     pub(crate) async fn retrieve(
         self: &Arc<Self>,
-        arguments: &str,
+        specification: &str,
         mut each: impl FnMut(Vec<soap::properties::Object>, bool) -> bool,
     ) -> Result<()> {
         let collector = self.soap_session().await?.content.property_collector.clone();
-        let first = Method::read("RetrievePropertiesEx", &collector, arguments.to_owned());
+        // Always a positive page size: zero is illegal, and without one the server may page as it likes anyway.
+        let page = self.settings.page.max(1);
+        let arguments = format!("{specification}<options><maxObjects>{page}</maxObjects></options>");
+        let first = Method::read("RetrievePropertiesEx", &collector, arguments);
         let mut restarted = false;
         'read: loop {
             let mut page = self.soap(&first, soap::properties::Page::parse).await?;

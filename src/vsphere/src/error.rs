@@ -100,7 +100,7 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// A fault with the server's words, before it is known which call it belongs to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trouble {
     pub(crate) fault: Fault,
     pub(crate) words: String,

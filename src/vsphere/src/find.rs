@@ -9,7 +9,7 @@ use crate::{
     error::{Fault, Result},
     inventory::all_vms,
     reference::Ref,
-    soap::{Method, element, properties::PAGE, returned_reference, returned_references},
+    soap::{Method, element, returned_reference, returned_references},
     uuid::Uuid,
 };
 
@@ -105,7 +105,7 @@ impl Client {
     /// Picks the wanted ones out of as many virtual machines as fit into that many pages; says whether these are all.
     async fn read_uuids(&self, wanted: &[Uuid], identity: Identity, pages: usize) -> Result<(HashMap<Uuid, Vec<Ref>>, bool)> {
         let root = self.core().soap_session().await?.content.root_folder.clone();
-        let arguments = all_vms(&root, &[identity.property()], PAGE);
+        let arguments = all_vms(&root, &[identity.property()]);
         let nothing: HashMap<Uuid, Vec<Ref>> = wanted.iter().map(|uuid| (*uuid, Vec::new())).collect();
         let (mut known, mut left, mut complete) = (nothing.clone(), pages, true);
         self.core()

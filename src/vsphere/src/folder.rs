@@ -8,7 +8,7 @@ use crate::{
     reference::{Kind, Ref},
     soap::{
         Method, element,
-        properties::{PAGE, objects, retrieve},
+        properties::{objects, specification},
         returned_reference,
     },
 };
@@ -60,7 +60,7 @@ impl Client {
     /// # Errors
     /// [`Fault::NotEmpty`]; [`Fault::NotFound`] if it is gone already.
     pub async fn delete_folder(&self, folder: &Ref, deadline: Duration) -> Result<()> {
-        let arguments = retrieve(&[("Folder", &["childEntity", "parent"])], &objects([folder]), PAGE);
+        let arguments = specification(&[("Folder", &["childEntity", "parent"])], &objects([folder]));
         let (mut children, mut parent) = (0, None);
         self.core()
             .retrieve(&arguments, |found, _| {

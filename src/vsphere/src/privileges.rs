@@ -8,7 +8,7 @@ use crate::{
     reference::Ref,
     soap::{
         Method, element,
-        properties::{PAGE, Value, objects, retrieve},
+        properties::{Value, objects, specification},
         reference, response,
     },
 };
@@ -69,7 +69,7 @@ impl Client {
     /// Every privilege this vCenter knows.
     async fn known_privileges(&self) -> Result<HashSet<String>> {
         let manager = self.core().soap_session().await?.content.authorization_manager.clone();
-        let arguments = retrieve(&[("AuthorizationManager", &["privilegeList"])], &objects([&manager]), PAGE);
+        let arguments = specification(&[("AuthorizationManager", &["privilegeList"])], &objects([&manager]));
         let mut known = HashSet::new();
         self.core()
             .retrieve(&arguments, |found, _| {

@@ -142,14 +142,23 @@ impl Core {
         .await
     }
 
+    /// A refusal holds for both APIs and until the credentials change.
+    fn not_refused(&self, state: &State) -> Result<()> {
+        match &state.refused {
+            Some(words) => Err(self.error("Login", None, Trouble { fault: Fault::InvalidLogin, words: words.clone() })),
+            None => Ok(()),
+        }
+    }
+
     async fn soap_login(self: &Arc<Self>, state: &mut State) -> Result<Arc<SoapSession>> {
         if let Some(session) = &state.soap {
             return Ok(Arc::clone(session));
         }
-        if let Some(words) = &state.refused {
-            return Err(self.error("Login", None, Trouble { fault: Fault::InvalidLogin, words: words.clone() }));
+        self.not_refused(state)?;
+        // After the first login the server may have been upgraded meanwhile.
+        if state.generation > 0 {
+            state.content = None;
         }
-        state.content = None;
         let content = self.content_locked(state).await?;
         self.masker.remember(&state.credentials.password);
         let (cookie, user) = match self.login(&content, &state.credentials).await {
@@ -193,6 +202,7 @@ impl Core {
                 return Ok(Arc::clone(session));
             }
             let content = core.soap_login(&mut state).await?.content.clone();
+            core.not_refused(&state)?;
             match rest_login(&core, &content.about, &state.credentials).await {
                 Ok((id, dialect)) => {
                     core.masker.remember(&id);

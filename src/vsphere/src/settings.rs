@@ -105,6 +105,8 @@ pub struct Settings {
     pub retries: u32,
     /// The most requests at the same time.
     pub in_flight: usize,
+    /// How many objects a page of a large read has. Larger ones are hardly faster, smaller ones cost round trips.
+    pub page: usize,
     /// The most bytes one answer may have.
     pub largest_answer: usize,
     /// Where calls are remembered; clients may share one.
@@ -123,6 +125,7 @@ impl Settings {
             deadlines: Deadlines::default(),
             retries: 3,
             in_flight: 4,
+            page: 500,
             largest_answer: 64 << 20,
             calls: Calls::default(),
         }

@@ -6,7 +6,7 @@ use crate::{
     client::Client,
     error::{Fault, Result, Trouble},
     reference::Ref,
-    soap::properties::{Object, PAGE, Value, objects, retrieve},
+    soap::properties::{Object, Value, objects, specification},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ impl Client {
     /// # Errors
     /// The task's own fault; [`Fault::Timeout`] after the deadline, with the task still running on the server.
     pub async fn wait(&self, task: &Ref, deadline: Duration, mut report: impl FnMut(Progress)) -> Result<Option<Ref>> {
-        let arguments = retrieve(&[("Task", &["info.state", "info.progress", "info.error", "info.result"])], &objects([task]), PAGE);
+        let arguments = specification(&[("Task", &["info.state", "info.progress", "info.error", "info.result"])], &objects([task]));
         let until = Instant::now() + deadline;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -73,7 +73,7 @@ fn state(mut object: Object) -> State {
     match object.text("info.state").as_deref() {
         Some("success") => State::Done(object.object("info.result")),
         Some("error") => State::Failed(match object.take("info.error") {
-            Some(Value::Fault(fault, words)) => Trouble { fault, words },
+            Some(Value::Fault(trouble)) => *trouble,
             _ => Fault::Other { kind: "TaskFailed".into() }.into(),
         }),
         other => State::Under(Progress { running: other == Some("running"), percent: object.number("info.progress") }),

@@ -4,7 +4,7 @@ use crate::{
     client::Client,
     error::Result,
     reference::Ref,
-    soap::properties::{Object, PAGE, objects, retrieve},
+    soap::properties::{Object, objects, specification},
 };
 
 /// More of a virtual machine than the inventory tells. Never its extra configuration: that holds secrets of the guest.
@@ -66,7 +66,7 @@ impl Client {
         if vms.is_empty() {
             return Ok(Vec::new());
         }
-        let arguments = retrieve(&[("VirtualMachine", PROPERTIES)], &objects(vms), PAGE);
+        let arguments = specification(&[("VirtualMachine", PROPERTIES)], &objects(vms));
         let mut found = Vec::with_capacity(vms.len());
         self.core()
             .retrieve(&arguments, |objects, begins| {

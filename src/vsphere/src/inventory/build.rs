@@ -139,3 +139,53 @@ fn vm(object: &mut Object) -> Vm {
         powered_on: object.text("runtime.powerState").is_some_and(|state| state == "poweredOn"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, id: &str, name: &str, parent: Option<(&str, &str)>) -> Object {
+        let mut properties = vec![("name".to_owned(), Value::Text(name.to_owned()))];
+        properties.extend(parent.map(|(kind, id)| ("parent".to_owned(), Value::Ref(Ref::new(kind, id)))));
+        Object { reference: Ref::new(kind, id), properties, missing: Vec::new() }
+    }
+
+    #[test]
+    fn a_datacenter_in_folders_of_folders_keeps_its_whole_path() {
+        let mut builder = Builder::new(Ref::new("Folder", "group-d1"), Want::Infrastructure);
+        // Children before parents: the server promises no order.
+        builder.add(object("ClusterComputeResource", "domain-c9", "c%2f1", Some(("Folder", "group-h5"))));
+        builder.add(object("Folder", "group-h5", "host", Some(("Datacenter", "datacenter-4"))));
+        builder.add(object("Datacenter", "datacenter-4", "dc", Some(("Folder", "group-d3"))));
+        builder.add(object("Folder", "group-d3", "inner", Some(("Folder", "group-d2"))));
+        builder.add(object("Folder", "group-d2", "outer", Some(("Folder", "group-d1"))));
+        builder.add(object("Folder", "group-d1", "Datacenters", None));
+        let found = builder.finish();
+        assert_eq!(found.clusters[0].node.path, "/outer/inner/dc/host/c%2f1");
+        assert_eq!(found.clusters[0].node.name, "c/1");
+        assert_eq!(
+            found.folders.iter().map(|folder| folder.node.path.as_str()).collect::<Vec<_>>(),
+            ["/", "/outer", "/outer/inner", "/outer/inner/dc/host"]
+        );
+    }
+
+    #[test]
+    fn a_tree_that_loops_ends() {
+        let mut builder = Builder::new(Ref::new("Folder", "group-d1"), Want::Infrastructure);
+        builder.add(object("Folder", "a", "a", Some(("Folder", "b"))));
+        builder.add(object("Folder", "b", "b", Some(("Folder", "a"))));
+        assert_eq!(builder.finish().folders.len(), 2);
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_told_and_what_does_not_exist_is_not() {
+        let mut builder = Builder::new(Ref::new("Folder", "group-d1"), Want::Infrastructure);
+        let mut host = object("HostSystem", "host-1", "esx", None);
+        let denied = Fault::NoPermission { privilege: "System.Read".into(), object: None };
+        host.missing = vec![("network".into(), denied.clone()), ("nosuch".into(), Fault::InvalidArgument { property: "nosuch".into() })];
+        builder.add(host);
+        let found = builder.finish();
+        let gap = Unreadable { object: Ref::new("HostSystem", "host-1"), property: "network".into(), fault: denied };
+        assert_eq!((found.hosts.len(), found.unreadable), (1, vec![gap]));
+    }
+}

@@ -194,16 +194,16 @@ pub struct Inventory {
 }
 
 impl Client {
-    /// Reads the inventory: one request, and one more for every 500 objects.
+    /// Reads the inventory: one request, and one more for every full page.
     ///
     /// # Errors
     /// As for every call.
     pub async fn inventory(&self, want: Want) -> Result<Inventory> {
         let content = self.core().soap_session().await?.content.clone();
         let mut builder = build::Builder::new(content.root_folder.clone(), want);
-        let arguments = request::arguments(&content.root_folder, want, crate::soap::properties::PAGE);
+        let specification = request::everything(&content.root_folder, want);
         self.core()
-            .retrieve(&arguments, |objects, begins| {
+            .retrieve(&specification, |objects, begins| {
                 if begins {
                     builder.clear();
                 }

@@ -3,7 +3,7 @@
 use crate::{
     inventory::Want,
     reference::Ref,
-    soap::{properties::retrieve, reference},
+    soap::{properties::specification, reference},
 };
 
 /// Every name here must exist on the oldest supported server: a real vCenter refuses the whole call for one it does not know.
@@ -87,8 +87,8 @@ fn step(out: &mut String, (name, kind, path, next): Step<'_>) {
     out.push_str("</selectSet>");
 }
 
-/// The arguments of the one read.
-pub(super) fn arguments(root: &Ref, want: Want, page: usize) -> String {
+/// The specification of the one read.
+pub(super) fn everything(root: &Ref, want: Want) -> String {
     let mut wanted = WANTED.to_vec();
     let mut walk = format!("<objectSet>{}<skip>false</skip>", reference("obj", root));
     STEPS.iter().for_each(|each| step(&mut walk, *each));
@@ -102,16 +102,16 @@ pub(super) fn arguments(root: &Ref, want: Want, page: usize) -> String {
         wanted.push(VM);
     }
     walk.push_str("</objectSet>");
-    retrieve(&wanted, &walk, page)
+    specification(&wanted, &walk)
 }
 
 /// Asks for every virtual machine with these properties and for nothing else.
-pub(crate) fn all_vms(root: &Ref, properties: &[&str], page: usize) -> String {
+pub(crate) fn all_vms(root: &Ref, properties: &[&str]) -> String {
     let mut walk = format!("<objectSet>{}<skip>true</skip>", reference("obj", root));
     step(&mut walk, ("vmFolder", "Folder", "childEntity", &["vmFolder", "datacenterVm"]));
     step(&mut walk, ("datacenterVm", "Datacenter", "vmFolder", &["vmFolder"]));
     walk.push_str("</objectSet>");
-    retrieve(&[("VirtualMachine", properties)], &walk, page)
+    specification(&[("VirtualMachine", properties)], &walk)
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     fn every_step_that_is_named_is_defined() {
         let root = Ref::new("Folder", "group-d1");
         for want in [Want::Infrastructure, Want::Folders, Want::Templates, Want::Vms] {
-            let text = arguments(&root, want, 500);
+            let text = everything(&root, want);
             for name in text.split("<selectSet><name>").skip(1).map(|rest| rest.split('<').next().unwrap()) {
                 assert!(text.contains(&format!(r#"<selectSet xsi:type="TraversalSpec"><name>{name}</name>"#)), "{want:?}: {name}");
             }
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn virtual_machines_are_not_touched_unless_wanted() {
         let root = Ref::new("Folder", "group-d1");
-        assert!(!arguments(&root, Want::Infrastructure, 500).contains("<name>vmFolder</name>"));
-        assert!(!arguments(&root, Want::Folders, 500).contains("VirtualMachine"));
-        assert!(arguments(&root, Want::Templates, 500).contains("VirtualMachine"));
+        assert!(!everything(&root, Want::Infrastructure).contains("<name>vmFolder</name>"));
+        assert!(!everything(&root, Want::Folders).contains("VirtualMachine"));
+        assert!(everything(&root, Want::Templates).contains("VirtualMachine"));
     }
 }

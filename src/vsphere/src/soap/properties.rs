@@ -7,14 +7,11 @@ use crate::{
     xml::Xml,
 };
 
-/// Above this, pages grow without becoming faster; below it, round trips add up.
-pub(crate) const PAGE: usize = 500;
-
 /// Which properties of which type.
 pub(crate) type Wanted<'a> = (&'a str, &'a [&'a str]);
 
-/// The arguments of `RetrievePropertiesEx`.
-pub(crate) fn retrieve(wanted: &[Wanted<'_>], object_set: &str, page: usize) -> String {
+/// The specification of a `RetrievePropertiesEx`.
+pub(crate) fn specification(wanted: &[Wanted<'_>], object_set: &str) -> String {
     let mut arguments = String::from("<specSet>");
     for (kind, paths) in wanted {
         arguments.push_str("<propSet>");
@@ -23,8 +20,7 @@ pub(crate) fn retrieve(wanted: &[Wanted<'_>], object_set: &str, page: usize) -> 
         arguments.push_str("</propSet>");
     }
     arguments.push_str(object_set);
-    // Always a positive page size: zero is illegal, and without one the server may page as it likes anyway.
-    arguments.push_str(&format!("</specSet><options><maxObjects>{page}</maxObjects></options>"));
+    arguments.push_str("</specSet>");
     arguments
 }
 
@@ -85,7 +81,7 @@ pub(crate) enum Value {
     Texts(Vec<String>),
     Ref(Ref),
     Refs(Vec<Ref>),
-    Fault(Fault, String),
+    Fault(Box<Trouble>),
 }
 
 /// One page, and the token of the next one.
@@ -121,7 +117,7 @@ impl Page {
 
 fn object(xml: &mut Xml<'_>) -> Result<Object, Fault> {
     let mut found = None;
-    let mut properties = Vec::with_capacity(8);
+    let mut properties = Vec::new();
     let mut missing = Vec::new();
     while let Some(item) = xml.child()? {
         match item.name() {
@@ -148,10 +144,7 @@ fn property(xml: &mut Xml<'_>) -> Result<Option<(String, Value)>, Fault> {
                 value = Some(match kind.as_str() {
                     "ManagedObjectReference" => Value::Ref(xml.reference(&item)?),
                     "ArrayOfManagedObjectReference" => Value::Refs(references(xml)?),
-                    "LocalizedMethodFault" => {
-                        let Trouble { fault, words } = fault::localized(xml)?;
-                        Value::Fault(fault, words)
-                    }
+                    "LocalizedMethodFault" => Value::Fault(Box::new(fault::localized(xml)?)),
                     "ArrayOfString" => Value::Texts(texts(xml)?),
                     "ArrayOfAuthorizationPrivilege" => Value::Texts(privileges(xml)?),
                     _ => Value::Text(xml.text()?),

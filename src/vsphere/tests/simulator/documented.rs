@@ -177,27 +177,52 @@ async fn a_server_without_the_dialect_its_version_suggests_is_asked_in_the_other
     book.closed();
 }
 
-#[tokio::test]
-async fn a_cookie_in_quotes_goes_back_as_it_came() {
+/// A server that says yes to everything and keeps what it was asked.
+fn recorder(authority: &Authority, dir: &TempDir) -> (Server, Arc<Mutex<Vec<Asked>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let dir = TempDir::new().unwrap();
-    let authority = Authority::new("quotes");
     let server = serve(&authority.issue(dir.path(), "server", &["127.0.0.1"]), {
         let seen = Arc::clone(&seen);
         move |asked: Asked| {
-            let cookie = asked.headers.get("cookie").map(|value| value.to_str().unwrap().to_owned());
-            seen.lock().unwrap().push(cookie);
-            let reply = soap(&String::from_utf8_lossy(&asked.body));
+            let reply = match asked.path.as_str() {
+                "/sdk" => soap(&String::from_utf8_lossy(&asked.body)),
+                "/api/session" => Reply::new(201, "\"marker-session\""),
+                _ => Reply::new(200, "[]"),
+            };
+            seen.lock().unwrap().push(asked);
             async move { reply }
         }
     });
+    (server, seen)
+}
+
+#[tokio::test]
+async fn the_cookie_goes_back_as_it_came_and_every_request_bears_the_operation_id_of_its_call() {
+    let dir = TempDir::new().unwrap();
+    let authority = Authority::new("recorder");
+    let (server, seen) = recorder(&authority, &dir);
     let endpoint = Endpoint { server: "127.0.0.1".into(), port: server.address.port() };
     let mut settings = Settings::new(endpoint, Credentials::new("me", "s3cr3t"), Trust::Bundle(authority.pem()));
     settings.proxy = Proxy::none();
+    settings.user_agent = "recorded/1.0".into();
     let client = Client::new(settings).unwrap();
-    client.clock().await.unwrap();
+    client.tags().categories().await.unwrap();
     assert_eq!(client.user().await.unwrap(), "VSPHERE.LOCAL\\me");
     client.logout().await.unwrap();
-    let cookie = Some("vmware_soap_session=\"marker-cookie\"".to_owned());
-    assert_eq!(*seen.lock().unwrap(), [None, None, cookie.clone(), cookie]);
+    let calls = client.calls().recent();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), calls.len());
+    for (asked, call) in seen.iter().zip(&calls) {
+        let header = |name: &str| asked.headers.get(name).map(|value| value.to_str().unwrap());
+        let body = String::from_utf8_lossy(&asked.body);
+        if call.api == "soap" {
+            assert!(body.contains(&format!(r#"<operationID xmlns="urn:vim25">{}</operationID>"#, call.operation)), "{body}");
+            let expected =
+                (!["RetrieveServiceContent", "Login"].contains(&call.method.as_str())).then_some("vmware_soap_session=\"marker-cookie\"");
+            assert_eq!(header("cookie"), expected, "{}", call.method);
+            assert_eq!(header("soapaction"), Some("urn:vim25/7.0"));
+        } else {
+            assert_eq!(header("x-request-id"), Some(call.operation.as_str()));
+        }
+        assert_eq!(header("user-agent"), Some("recorded/1.0"));
+    }
 }

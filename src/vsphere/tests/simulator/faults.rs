@@ -160,6 +160,20 @@ async fn a_server_that_does_not_answer_runs_into_the_deadline() {
 }
 
 #[tokio::test]
+async fn a_server_that_takes_the_connection_and_says_nothing_runs_into_the_deadline_for_connecting() {
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let sim = Vcsim::start();
+    let mut settings = sim.settings();
+    settings.endpoint.port = mute.local_addr().unwrap().port();
+    settings.deadlines.connect = Duration::from_millis(300);
+    settings.retries = 1;
+    let client = Client::new(settings).unwrap();
+    let error = client.about().await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Connect(words) if words.contains("timed out")), "{error}");
+    assert_eq!(client.calls().recent()[0].retries, 1);
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_asked_again_and_then_named() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = nobody.local_addr().unwrap().port();

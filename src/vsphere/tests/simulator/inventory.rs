@@ -95,6 +95,24 @@ async fn names_with_slashes_and_per_cent_signs_keep_their_place() {
 }
 
 #[tokio::test]
+async fn the_size_of_the_pages_does_not_change_what_is_read() {
+    let sim = Vcsim::with(&["a"], 30);
+    let whole = sim.client();
+    let expected = whole.inventory(Want::Vms).await.unwrap();
+    for page in [1, 7, 500] {
+        let mut settings = sim.settings();
+        settings.page = page;
+        let client = Client::new(settings).unwrap();
+        sim.reset_calls();
+        assert_eq!(client.inventory(Want::Vms).await.unwrap(), expected, "{page}");
+        let pages = expected.nodes().count().div_ceil(page) as u64;
+        assert_eq!(1 + sim.count("ContinueRetrievePropertiesEx"), pages, "{page}");
+        client.logout().await.unwrap();
+    }
+    whole.logout().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_read_in_many_pages_is_the_same_as_in_one_and_survives_a_lost_session() {
     let sim = Vcsim::with(&["a"], 1300);
     let client = sim.client();

@@ -73,6 +73,21 @@ async fn a_refused_password_is_sent_once_however_many_ask_and_however_often() {
 }
 
 #[tokio::test]
+async fn a_password_that_only_rest_refuses_is_not_sent_there_again_either() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.clock().await.unwrap();
+    let login = "POST /rest/com/vmware/cis/session";
+    sim.fault(&json!({ "kind": "status", "code": 401, "method": login }));
+    for _ in 0..3 {
+        assert_eq!(*client.tags().categories().await.unwrap_err().fault(), Fault::InvalidLogin);
+    }
+    assert_eq!(sim.count(login), 1);
+    client.logout().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
 async fn a_pool_shares_sessions_remembers_refusals_and_follows_new_credentials() {
     let sim = Vcsim::start();
     let pool = Pool::new();
