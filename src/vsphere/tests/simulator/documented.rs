@@ -30,7 +30,7 @@ fn envelope(inner: &str) -> Reply {
 }
 
 /// Only what a login needs.
-fn soap(body: &str) -> Reply {
+pub(crate) fn soap(body: &str) -> Reply {
     let object = |name: &str, kind: &str| format!(r#"<{name} type="{kind}">{kind}</{name}>"#);
     if body.contains("<RetrieveServiceContent") {
         let managers = object("rootFolder", "Folder")
