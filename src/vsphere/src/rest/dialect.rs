@@ -27,7 +27,8 @@ pub(crate) struct Request {
     /// The one thing it is about, with the dialect's mark before it.
     id: Option<(&'static str, String)>,
     query: String,
-    pub(crate) body: Option<Value>,
+    /// JSON, already text: a list of thousands of objects would be many times larger as a tree.
+    pub(crate) body: Option<String>,
     pub(crate) idempotent: bool,
 }
 
@@ -84,7 +85,7 @@ impl Dialect {
         Request { id: Some((mark, id.to_owned())), ..request }
     }
 
-    fn action(self, request: Request, action: &str, body: Value) -> Request {
+    fn action(self, request: Request, action: &str, body: String) -> Request {
         let mark = if self == Self::Rest { "~" } else { "" };
         Request { query: format!("?{mark}action={action}"), body: Some(body), ..request }
     }
@@ -120,24 +121,24 @@ impl Dialect {
 
     pub(crate) fn create(self, what: &str, spec: Value) -> Request {
         let body = if self == Self::Rest { json!({ "create_spec": spec }) } else { spec };
-        Request { body: Some(body), ..self.request(POST, &format!("tagging/{what}"), false) }
+        Request { body: Some(body.to_string()), ..self.request(POST, &format!("tagging/{what}"), false) }
     }
 
     pub(crate) fn tags_of_category(self, category: &str) -> Request {
         let request = self.request(POST, "tagging/tag", true);
         match self {
-            Self::Rest => self.action(self.with_id(request, category), "list-tags-for-category", json!({})),
-            Self::Api => self.action(request, "list-tags-for-category", json!({ "category_id": category })),
+            Self::Rest => self.action(self.with_id(request, category), "list-tags-for-category", "{}".into()),
+            Self::Api => self.action(request, "list-tags-for-category", json!({ "category_id": category }).to_string()),
         }
     }
 
     /// An action on associations; all of them may be repeated without harm.
-    pub(crate) fn association(self, tag: Option<&str>, action: &str, body: Value) -> Request {
+    pub(crate) fn association(self, tag: Option<&str>, action: &str, body: &str) -> Request {
         let mut request = self.request(POST, "tagging/tag-association", true);
         if let Some(tag) = tag {
             request = self.with_id(request, tag);
         }
-        self.action(request, action, body)
+        self.action(request, action, body.to_owned())
     }
 
     /// Takes the value out of an answer. An empty answer is no value, and so is `null`.

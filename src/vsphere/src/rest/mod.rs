@@ -109,7 +109,7 @@ impl Core {
     ) -> Result<Vec<u8>, Trouble> {
         let label = request.label();
         headers.push((OPERATION, sensitive(entry.operation())?));
-        let body = request.body.as_ref().map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let body = request.body.as_ref().map(|body| Bytes::from(body.clone())).unwrap_or_default();
         if !body.is_empty() {
             headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
             show("out", &label, entry.operation(), &body, &self.masker);

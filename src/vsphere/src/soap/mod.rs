@@ -42,7 +42,7 @@ impl<'a> Method<'a> {
         format!(
             concat!(
                 r#"<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" "#,
-                r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xsd="http://www.w3.org/2001/XMLSchema">"#,
+                r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">"#,
                 r#"<soapenv:Header><operationID xmlns="urn:vim25">{operation}</operationID></soapenv:Header>"#,
                 r#"<soapenv:Body><{name} xmlns="urn:vim25">{this}{arguments}</{name}></soapenv:Body></soapenv:Envelope>"#
             ),

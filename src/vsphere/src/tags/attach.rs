@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Cardinality, Category, Tag, Tags, bare_type, texts};
 use crate::{
@@ -14,12 +15,41 @@ use crate::{
 /// More objects or tags in one call are refused.
 const BATCH: usize = 2000;
 
-fn object_id(object: &Ref) -> Value {
-    json!({ "id": object.id, "type": object.kind.as_str() })
+/// An object as the tagging service names it.
+#[derive(Serialize)]
+struct ObjectId<'a> {
+    id: &'a str,
+    r#type: &'a str,
 }
 
-fn object_ids(objects: &[Ref]) -> Vec<Value> {
-    objects.iter().map(object_id).collect()
+impl<'a> From<&'a Ref> for ObjectId<'a> {
+    fn from(object: &'a Ref) -> Self {
+        Self { id: &object.id, r#type: object.kind.as_str() }
+    }
+}
+
+#[derive(Serialize)]
+struct ManyObjects<'a> {
+    object_ids: Vec<ObjectId<'a>>,
+}
+
+#[derive(Serialize)]
+struct ManyTags<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_id: Option<ObjectId<'a>>,
+    tag_ids: Vec<&'a str>,
+}
+
+fn many_objects(objects: &[Ref]) -> Result<String, Fault> {
+    text(&ManyObjects { object_ids: objects.iter().map(ObjectId::from).collect() })
+}
+
+fn many_tags<'a>(object: Option<&'a Ref>, tags: impl Iterator<Item = &'a str>) -> Result<String, Fault> {
+    text(&ManyTags { object_id: object.map(ObjectId::from), tag_ids: tags.collect() })
+}
+
+fn text(body: &impl Serialize) -> Result<String, Fault> {
+    serde_json::to_string(body).map_err(|error| Fault::Settings(format!("the request cannot be written as JSON: {error}")))
 }
 
 fn reference(value: &Value) -> Option<Ref> {
@@ -42,6 +72,10 @@ fn succeeded(value: &Value) -> Result<(), Fault> {
 }
 
 impl Tags<'_> {
+    fn body(&self, made: Result<String, Fault>) -> Result<String> {
+        made.map_err(|fault| self.core().error("tag-association", None, fault))
+    }
+
     /// The ids of the tags on each of these objects, in the order of the objects.
     ///
     /// # Errors
@@ -49,8 +83,8 @@ impl Tags<'_> {
     pub async fn attached(&self, objects: &[Ref]) -> Result<Vec<(Ref, Vec<String>)>> {
         let mut found: HashMap<Ref, Vec<String>> = HashMap::new();
         for batch in objects.chunks(BATCH) {
-            let body = json!({ "object_ids": object_ids(batch) });
-            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-tags-on-objects", body.clone())).await?;
+            let body = self.body(many_objects(batch))?;
+            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-tags-on-objects", &body)).await?;
             for row in rows.as_array().into_iter().flatten() {
                 if let Some(object) = reference(&row["object_id"]) {
                     found.entry(object).or_default().extend(texts(&row["tag_ids"]));
@@ -68,9 +102,8 @@ impl Tags<'_> {
     pub async fn objects(&self, tags: &[Tag]) -> Result<Vec<Vec<Ref>>> {
         let mut found: HashMap<String, Vec<Ref>> = HashMap::new();
         for batch in tags.chunks(BATCH) {
-            let ids: Vec<_> = batch.iter().map(|tag| &tag.id).collect();
-            let body = json!({ "tag_ids": ids });
-            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-objects-on-tags", body.clone())).await?;
+            let body = self.body(many_tags(None, batch.iter().map(|tag| tag.id.as_str())))?;
+            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-objects-on-tags", &body)).await?;
             for row in rows.as_array().into_iter().flatten() {
                 let objects = row["object_ids"].as_array().into_iter().flatten().filter_map(reference);
                 found.entry(row["tag_id"].as_str().unwrap_or_default().to_owned()).or_default().extend(objects);
@@ -99,16 +132,14 @@ impl Tags<'_> {
     }
 
     async fn attach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
-        let body = json!({ "object_ids": object_ids(objects) });
-        let answer =
-            self.fresh(&tag.id, |dialect| dialect.association(Some(&tag.id), "attach-tag-to-multiple-objects", body.clone())).await?;
+        let body = self.body(many_objects(objects))?;
+        let answer = self.fresh(&tag.id, |dialect| dialect.association(Some(&tag.id), "attach-tag-to-multiple-objects", &body)).await?;
         succeeded(&answer).map_err(|fault| self.core().error("attach-tag-to-multiple-objects", None, fault))
     }
 
     async fn attach_to(&self, object: &Ref, tags: &[Tag]) -> Result<()> {
-        let ids: Vec<_> = tags.iter().map(|tag| &tag.id).collect();
-        let body = json!({ "object_id": object_id(object), "tag_ids": ids });
-        let answer = self.core().rest(|dialect| dialect.association(None, "attach-multiple-tags-to-object", body.clone())).await?;
+        let body = self.body(many_tags(Some(object), tags.iter().map(|tag| tag.id.as_str())))?;
+        let answer = self.core().rest(|dialect| dialect.association(None, "attach-multiple-tags-to-object", &body)).await?;
         if succeeded(&answer).is_ok() {
             return Ok(());
         }
@@ -129,9 +160,8 @@ impl Tags<'_> {
             let wanted: Vec<&String> = tags.iter().map(|tag| &tag.id).filter(|id| ids.contains(id)).collect();
             async move {
                 for batch in wanted.chunks(BATCH) {
-                    let body = json!({ "object_id": object_id(object), "tag_ids": batch });
-                    let answer =
-                        self.core().rest(|dialect| dialect.association(None, "detach-multiple-tags-from-object", body.clone())).await?;
+                    let body = self.body(many_tags(Some(object), batch.iter().map(|id| id.as_str())))?;
+                    let answer = self.core().rest(|dialect| dialect.association(None, "detach-multiple-tags-from-object", &body)).await?;
                     succeeded(&answer).map_err(|fault| self.core().error("detach-multiple-tags-from-object", Some(object), fault))?;
                 }
                 Ok(())

@@ -7,6 +7,7 @@ mod documented;
 mod faults;
 mod inventory;
 mod limits;
+mod logs;
 mod lookups;
 mod pki;
 mod privileges;

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tracing_subscriber::util::SubscriberInitExt;
 use vsphere::{Cardinality, CategorySpec, Client, Credentials, Fault, Identity, Kind, Pool, Proxy, Secret, Settings, Trust, Want};
 
 use crate::{
+    logs::Log,
     serve::{Asked, Reply, Server, serve},
     vcsim::{PASSWORD, USER, Vcsim},
-    wire::Lines,
 };
 
 const WRONG: &str = "marker-wrong-password-91";
@@ -127,13 +126,11 @@ fn no_secret_is_in_any_log_error_or_debug_output_even_at_the_most_talkative_leve
     let (spy, seen) = spy(&sim);
     let mut settings = sim.settings();
     settings.endpoint.port = spy.address.port();
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(lines.clone()).with_ansi(false).finish();
-    // The default of this thread alone, on which all tasks of the current-thread runtime run too.
-    let _default = subscriber.set_default();
+    // All tasks of a current-thread runtime run on this thread, and so log here.
+    let log = Log::begin();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let said = runtime.block_on(everything(&sim, settings));
-    let logged = lines.text();
+    let logged = log.text();
     assert!(logged.contains("vSphere body") && logged.contains("RetrievePropertiesEx") && logged.contains("vSphere call"), "trace is on");
     let sessions = seen.lock().unwrap().clone();
     assert!(sessions.len() >= 6, "the spy saw cookies, session ids and credentials: {sessions:?}");

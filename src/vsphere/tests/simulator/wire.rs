@@ -1,44 +1,9 @@
 //! The wire log: one event per call, complete, and the same id at the server.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
-
 use serde_json::{Value, json};
-use tracing_subscriber::{fmt::MakeWriter, util::SubscriberInitExt};
 use vsphere::{Calls, Client, Want};
 
-use crate::vcsim::Vcsim;
-
-/// Collects log lines.
-#[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
+use crate::{logs::Log, vcsim::Vcsim};
 
 async fn some_of_everything(sim: &Vcsim, client: &Client) {
     client.inventory(Want::Infrastructure).await.unwrap();
@@ -54,15 +19,13 @@ async fn some_of_everything(sim: &Vcsim, client: &Client) {
 #[test]
 fn every_call_is_one_event_with_all_its_fields_and_stays_in_the_ring() {
     let sim = Vcsim::start();
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().json().with_max_level(tracing::Level::DEBUG).with_writer(lines.clone()).finish();
-    let _default = subscriber.set_default();
+    let log = Log::begin();
     let mut settings = sim.settings();
     settings.calls = Calls::new(100);
     let client = Client::new(settings).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(some_of_everything(&sim, &client));
-    let text = lines.text();
+    let text = log.text();
     let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<&Value> = events.iter().filter(|event| event["target"] == "vsphere::call").map(|event| &event["fields"]).collect();
     let ring: Vec<Value> = serde_json::from_str(&client.calls().json()).unwrap();
