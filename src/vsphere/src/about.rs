@@ -150,7 +150,7 @@ impl crate::session::Core {
     pub(crate) async fn clock(self: &std::sync::Arc<Self>) -> Result<Clock> {
         let instance = Ref::new("ServiceInstance", "ServiceInstance");
         let before = jiff::Timestamp::now();
-        let server = self.soap(&Method::read("CurrentTime", &instance, String::new()), current_time).await?;
+        let server = self.soap(&Method::repeatable("CurrentTime", &instance, String::new()), current_time).await?;
         let after = jiff::Timestamp::now();
         let middle = before + after.duration_since(before) / 2;
         Ok(Clock { server, ahead: server.duration_since(middle) })

@@ -12,7 +12,7 @@ use crate::{
     certificate::Certificate,
     error::{Error, Fault, Result, Trouble},
     http::{Answer, Outgoing, sensitive},
-    keeper::KeepAlive,
+    keeper::{Busy, KeepAlive},
     reference::Ref,
     secret::Secret,
     session::Core,
@@ -128,14 +128,13 @@ impl Core {
     }
 
     pub(crate) fn end<T>(&self, entry: Entry, outcome: Result<T, Trouble>) -> Result<T> {
-        self.touch();
         entry.end(outcome, &self.settings.calls, &self.masker)
     }
 
     /// A SOAP call in the shared session, which is replaced once if the server does not know it any more.
     pub(crate) async fn soap<T>(self: &Arc<Self>, method: &Method<'_>, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
+        let _busy = Busy::new(self);
         let session = self.soap_session().await?;
-        self.touch();
         let mut entry = self.begin("soap", method.name, Some(method.object.to_string()));
         let mut outcome = self.exchange(method, Some(&session.cookie), &mut entry, &parse).await.1;
         if matches!(&outcome, Err(Trouble { fault: Fault::NotAuthenticated, .. })) {
@@ -238,7 +237,7 @@ impl Core {
         // Always a positive page size: zero is illegal, and without one the server may page as it likes anyway.
         let page = self.settings.page.max(1);
         let arguments = format!("{specification}<options><maxObjects>{page}</maxObjects></options>");
-        let first = Method::read("RetrievePropertiesEx", &collector, arguments);
+        let first = Method::repeatable("RetrievePropertiesEx", &collector, arguments);
         let mut restarted = false;
         'read: loop {
             let mut page = self.soap(&first, soap::properties::Page::parse).await?;
@@ -250,8 +249,10 @@ impl Core {
                 if !more {
                     return self.cancel(&collector, &token).await;
                 }
-                let next =
-                    Method { replay: false, ..Method::read("ContinueRetrievePropertiesEx", &collector, soap::element("token", &token)) };
+                let next = Method {
+                    replay: false,
+                    ..Method::repeatable("ContinueRetrievePropertiesEx", &collector, soap::element("token", &token))
+                };
                 page = match self.soap(&next, soap::properties::Page::parse).await {
                     Ok(page) => page,
                     Err(error) if *error.fault() == Fault::NotAuthenticated && !restarted => {
@@ -266,7 +267,7 @@ impl Core {
 
     /// Gives the rest of a read back to the server.
     async fn cancel(self: &Arc<Self>, collector: &Ref, token: &str) -> Result<()> {
-        let method = Method::read("CancelRetrievePropertiesEx", collector, soap::element("token", token));
+        let method = Method::repeatable("CancelRetrievePropertiesEx", collector, soap::element("token", token));
         match self.soap(&method, soap::nothing).await {
             // Not every server knows the method, and a read given back too late is given back.
             Err(error) if matches!(error.fault(), Fault::Other { .. } | Fault::InvalidArgument { .. }) => Ok(()),

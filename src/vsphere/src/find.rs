@@ -43,7 +43,7 @@ impl Client {
     pub async fn find_by_path(&self, path: &str) -> Result<Option<Ref>> {
         let index = self.core().soap_session().await?.content.search_index.clone();
         let arguments = element("inventoryPath", path.trim_matches('/'));
-        match self.core().soap(&Method::read("FindByInventoryPath", &index, arguments), returned_reference).await {
+        match self.core().soap(&Method::repeatable("FindByInventoryPath", &index, arguments), returned_reference).await {
             Err(error) if matches!(error.fault(), Fault::NotFound { .. }) => Ok(None),
             outcome => outcome,
         }
@@ -99,7 +99,7 @@ impl Client {
             element("uuid", &uuid.to_string()),
             identity == Identity::Instance
         );
-        self.core().soap(&Method::read("FindAllByUuid", &index, arguments), returned_references).await
+        self.core().soap(&Method::repeatable("FindAllByUuid", &index, arguments), returned_references).await
     }
 
     /// Picks the wanted ones out of as many virtual machines as fit into that many pages; says whether these are all.

@@ -41,7 +41,7 @@ impl Client {
             let fault = Fault::Settings(format!("{name:?} is no name for a folder: it must have 1 to 80 characters"));
             return Err(self.core().error("CreateFolder", Some(parent), fault));
         }
-        let method = Method::write("CreateFolder", parent, element("name", name));
+        let method = Method::once("CreateFolder", parent, element("name", name));
         match self.core().soap(&method, returned_reference).await {
             Ok(Some(folder)) => Ok(EnsuredFolder { folder, created: true }),
             Ok(None) => Err(self.core().error("CreateFolder", Some(parent), Fault::Malformed("the answer names no folder".into()))),
@@ -78,7 +78,7 @@ impl Client {
             let fault = Fault::Settings("this is no ordinary folder but the root of something, and is not deleted".into());
             return Err(self.core().error("Destroy_Task", Some(folder), fault));
         }
-        let method = Method::write("Destroy_Task", folder, String::new());
+        let method = Method::once("Destroy_Task", folder, String::new());
         let Some(task) = self.core().soap(&method, returned_reference).await? else {
             return Err(self.core().error("Destroy_Task", Some(folder), Fault::Malformed("the answer names no task".into())));
         };

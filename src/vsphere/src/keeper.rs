@@ -33,6 +33,23 @@ impl std::fmt::Debug for KeepAlive {
     }
 }
 
+/// A call under way: as long as there is one, the session is not idle.
+pub(crate) struct Busy<'a>(&'a Core);
+
+impl<'a> Busy<'a> {
+    pub(crate) fn new(core: &'a Core) -> Self {
+        core.calls.fetch_add(1, Ordering::AcqRel);
+        Self(core)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Watches over the sessions of a client until there is none; at most one runs per client.
 ///
 /// Boxed, because a login starts a keeper and a keeper may have to log in again.
@@ -51,6 +68,9 @@ async fn step(core: &Arc<Core>) -> Duration {
     let quiet = core.touched.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
     let held = core.holders.load(Ordering::Acquire) > 0;
     let limit = if held { core.settings.deadlines.keep_alive } else { core.settings.deadlines.idle };
+    if core.calls.load(Ordering::Acquire) > 0 {
+        return limit;
+    }
     if core.abandoned.load(Ordering::Acquire) || (!held && quiet >= limit) {
         // Each logout is in the wire log with its result; nobody is left here to be told.
         let _ = core.end_sessions().await;

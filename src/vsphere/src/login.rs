@@ -13,7 +13,7 @@ impl Core {
     /// The session's cookie, and the user as the server spells it.
     pub(crate) async fn login(&self, content: &Content, credentials: &Credentials) -> Result<(Secret, String)> {
         let arguments = format!("{}{}", element("userName", &credentials.user), element("password", credentials.password.reveal()));
-        let method = Method::write("Login", &content.session_manager, arguments);
+        let method = Method::once("Login", &content.session_manager, arguments);
         let (cookie, outcome) = self.soap_with_cookie(&method, user_of).await;
         let Some(cookie) = cookie else {
             return outcome.and_then(|_| Err(self.error("Login", None, Fault::Malformed("the login brought no session cookie".into()))));
@@ -40,7 +40,8 @@ impl Core {
     }
 
     pub(crate) async fn soap_logout(&self, content: &Content, cookie: &Secret) -> Result<()> {
-        self.soap_once(&Method::write("Logout", &content.session_manager, String::new()), cookie, nothing).await
+        // Again after a lost connection is better than a session left behind.
+        self.soap_once(&Method::repeatable("Logout", &content.session_manager, String::new()), cookie, nothing).await
     }
 }
 

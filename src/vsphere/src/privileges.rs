@@ -45,7 +45,7 @@ impl Client {
         // The user as the server spells it: another spelling of the domain is another user to it.
         let mut arguments: String = wanted.iter().map(|(object, _)| reference("entities", object)).collect();
         arguments.push_str(&element("userName", &session.user));
-        let method = Method::read("FetchUserPrivilegeOnEntities", &session.content.authorization_manager, arguments);
+        let method = Method::repeatable("FetchUserPrivilegeOnEntities", &session.content.authorization_manager, arguments);
         let granted = self.core().soap(&method, granted).await?;
         let mut missing: Vec<Missing> = Vec::new();
         for (object, privileges) in wanted {

@@ -33,6 +33,8 @@ pub(crate) struct Core {
     pub(crate) touched: Quick<Instant>,
     /// How many callers want the session kept alive.
     pub(crate) holders: AtomicUsize,
+    /// How many calls are under way.
+    pub(crate) calls: AtomicUsize,
     /// Set when the last clone is gone.
     pub(crate) abandoned: AtomicBool,
     /// Wakes the keeper when one of the two above changes.
@@ -91,6 +93,7 @@ impl Core {
             masker,
             touched: Quick::new(Instant::now()),
             holders: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
             abandoned: AtomicBool::new(false),
             wake: Notify::new(),
             recent,
@@ -123,7 +126,7 @@ impl Core {
             return Ok(Arc::clone(content));
         }
         let instance = Ref::new("ServiceInstance", "ServiceInstance");
-        let method = Method::read("RetrieveServiceContent", &instance, String::new());
+        let method = Method::repeatable("RetrieveServiceContent", &instance, String::new());
         let content = Arc::new(self.soap_without_session(&method, Content::parse).await?);
         state.content = Some(Arc::clone(&content));
         Ok(content)

@@ -18,6 +18,7 @@ use crate::{
     about::About,
     error::{Fault, Result, Trouble},
     http::{Outgoing, sensitive},
+    keeper::Busy,
     secret::Secret,
     session::{Core, RestSession},
     settings::Credentials,
@@ -65,8 +66,8 @@ async fn login_in(core: &Core, dialect: Dialect, credentials: &Credentials) -> R
 impl Core {
     /// A REST call in the shared session, which is replaced once if the server does not know it any more.
     pub(crate) async fn rest(self: &Arc<Self>, request: impl Fn(Dialect) -> Request) -> Result<Value> {
+        let _busy = Busy::new(self);
         let mut session = self.rest_session().await?;
-        self.touch();
         let mut made = request(session.dialect);
         let mut entry = self.begin("rest", &made.label(), made.object());
         let mut outcome = self.rest_in(&made, &session, &mut entry).await;

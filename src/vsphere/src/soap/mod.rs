@@ -26,13 +26,13 @@ pub(crate) struct Method<'a> {
 }
 
 impl<'a> Method<'a> {
-    /// A call that only reads.
-    pub(crate) fn read(name: &'static str, object: &'a Ref, arguments: String) -> Self {
+    /// A call that may be sent again without harm.
+    pub(crate) fn repeatable(name: &'static str, object: &'a Ref, arguments: String) -> Self {
         Self { name, object, arguments, idempotent: true, replay: true }
     }
 
     /// A call that changes something and must not be sent twice.
-    pub(crate) fn write(name: &'static str, object: &'a Ref, arguments: String) -> Self {
+    pub(crate) fn once(name: &'static str, object: &'a Ref, arguments: String) -> Self {
         Self { name, object, arguments, idempotent: false, replay: true }
     }
 
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn an_envelope_carries_the_operation_id_and_escapes_what_users_write() {
         let folder = Ref::new("Folder", "group-v3");
-        let method = Method::write("CreateFolder", &folder, element("name", "a & <b>"));
+        let method = Method::once("CreateFolder", &folder, element("name", "a & <b>"));
         let envelope = method.envelope("op-1");
         assert!(envelope.contains(r#"<operationID xmlns="urn:vim25">op-1</operationID>"#));
         assert!(envelope.contains(

@@ -88,13 +88,14 @@ impl Vcsim {
         Self { process, dir, authority, addresses }
     }
 
-    /// Settings for the vCenter of that number, impatient enough for tests that wait for a deadline.
+    /// Settings for the vCenter of that number, patient enough for a busy machine.
     pub(crate) fn settings_of(&self, number: usize) -> Settings {
         let (server, port) = self.addresses[number].rsplit_once(':').unwrap();
         let endpoint = Endpoint { server: server.into(), port: port.parse().unwrap() };
         let mut settings = Settings::new(endpoint, Credentials::new(USER, PASSWORD), Trust::Bundle(self.authority.pem()));
         settings.proxy = Proxy::none();
         settings.deadlines.request = Duration::from_secs(60);
+        settings.deadlines.connect = Duration::from_secs(60);
         settings
     }
 
