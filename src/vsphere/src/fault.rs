@@ -201,3 +201,32 @@ impl Fault {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_a_server_put_into_a_fault_is_cut_out_of_every_field() {
+        let masker = Masker::default();
+        masker.remember(&"marker-secret".into());
+        let object = Some(Ref::new("ContainerView", "session[marker-key]52aa"));
+        let text = || "it was marker-secret".to_owned();
+        for fault in [
+            Fault::NotFound { object: object.clone() },
+            Fault::NoPermission { privilege: String::new(), object: object.clone() },
+            Fault::DuplicateName { name: text(), object },
+            Fault::InvalidArgument { property: text() },
+            Fault::Connect(text()),
+            Fault::Dropped(text()),
+            Fault::Malformed(text()),
+            Fault::NotVirtualCenter(text()),
+            Fault::Settings(text()),
+            Fault::Other { kind: text() },
+        ] {
+            let masked = fault.masked(&masker);
+            let shown = format!("{masked} {masked:?} {}", masked.name());
+            assert!(shown.contains("***") && !shown.contains("marker-"), "{shown}");
+        }
+    }
+}

@@ -19,6 +19,9 @@ impl Log {
             let asked = dynamic_filter_fn(|_, _| SINK.with_borrow(Option::is_some));
             let lines = tracing_subscriber::fmt::layer().json().with_writer(|| Line).with_filter(asked);
             tracing_subscriber::registry().with(lines).init();
+            // Some libraries below the client still speak through `log`.
+            log::set_logger(&Line).unwrap();
+            log::set_max_level(log::LevelFilter::Trace);
         });
         let lines = Rc::default();
         SINK.set(Some(Rc::clone(&lines)));
@@ -47,4 +50,17 @@ impl io::Write for Line {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+impl log::Log for Line {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        SINK.with_borrow(Option::is_some)
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        let line = serde_json::json!({ "target": record.target(), "message": record.args().to_string() });
+        SINK.with_borrow(|sink| sink.iter().for_each(|sink| sink.borrow_mut().extend_from_slice(format!("{line}\n").as_bytes())));
+    }
+
+    fn flush(&self) {}
 }

@@ -132,6 +132,7 @@ fn no_secret_is_in_any_log_error_or_debug_output_even_at_the_most_talkative_leve
     let said = runtime.block_on(everything(&sim, settings));
     let logged = log.text();
     assert!(logged.contains("vSphere body") && logged.contains("RetrievePropertiesEx") && logged.contains("vSphere call"), "trace is on");
+    assert!(logged.contains("\"target\":\"rustls::"), "what is said through `log` is heard too");
     let sessions = seen.lock().unwrap().clone();
     assert!(sessions.len() >= 6, "the spy saw cookies, session ids and credentials: {sessions:?}");
     for secret in [PASSWORD, WRONG, PROXY_PASSWORD, "marker-key"].iter().map(ToString::to_string).chain(sessions) {
