@@ -72,7 +72,8 @@ impl Error {
         self.0.object.as_deref()
     }
 
-    /// The operation id sent with the call: search vCenter's vpxd.log for it. Empty when nothing was sent.
+    /// The operation id sent with the call: search vCenter's vpxd.log for it. Empty where the failure is not that of one call:
+    /// a task that failed (its object is the task), or something refused before it was sent.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.0.operation

@@ -70,12 +70,18 @@ async fn an_empty_folder_is_deleted_and_one_that_holds_something_is_not() {
 }
 
 #[tokio::test]
-async fn the_root_folder_of_an_empty_datacenter_is_not_deleted() {
+async fn the_root_folder_of_a_datacenter_is_not_deleted_even_when_it_is_empty() {
     let sim = Vcsim::start();
     let client = sim.client();
-    let network = client.find_by_path("/dc-a/network").await.unwrap().unwrap();
-    let error = client.delete_folder(&network, PATIENT).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::NotEmpty { .. } | Fault::Settings(_)), "{error}");
+    for path in ["/dc-a/vm/outer/inner", "/dc-a/vm/outer", "/dc-a/vm/lab-x7k2p"] {
+        let folder = client.find_by_path(path).await.unwrap().unwrap();
+        client.delete_folder(&folder, PATIENT).await.unwrap();
+    }
+    sim.control("POST", "/vms/a/rhcos-a/destroy", &json!(null));
+    sim.reset_calls();
+    let root = vm_folder(&client).await;
+    let error = client.delete_folder(&root, PATIENT).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Settings(_)), "{error}");
     assert_eq!(sim.count("Destroy_Task"), 0);
     client.logout().await.unwrap();
 }

@@ -30,7 +30,7 @@ impl Drop for Vcsim {
     }
 }
 
-/// A datacenter with a little of everything; a second, nested one to trip over.
+/// A datacenter with a little of everything.
 fn datacenter(name: &str) -> Value {
     json!({
         "name": format!("dc-{name}"),
