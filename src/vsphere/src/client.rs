@@ -1,0 +1,277 @@
+//! The client itself, and how a call becomes bytes and an answer becomes a value or an error.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use bytes::Bytes;
+use reqwest::{
+    Method as Verb, StatusCode,
+    header::{CONTENT_TYPE, COOKIE, HeaderName, HeaderValue},
+};
+
+use crate::{
+    certificate::Certificate,
+    error::{Error, Fault, Result, Trouble},
+    http::{Answer, Outgoing, sensitive},
+    keeper::{Busy, KeepAlive},
+    reference::Ref,
+    secret::Secret,
+    session::Core,
+    settings::{Credentials, Endpoint, Settings},
+    soap::{self, Method},
+    wire::{Calls, Entry, show},
+};
+
+/// A client of one vCenter. Clones are cheap and share one session; the login happens with the first call that needs it.
+///
+/// ```no_run
+/// use vsphere::{Client, Credentials, Settings, Trust, Want};
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> vsphere::Result<()> {
+///     let credentials = Credentials::new("administrator@vsphere.local", "s3cr3t");
+///     let client = Client::new(Settings::new("vcenter.example.com", credentials, Trust::System))?;
+///     println!("{}", client.about().await?.full_name);
+///     for cluster in &client.inventory(Want::Infrastructure).await?.clusters {
+///         println!("{}", cluster.node.path);
+///     }
+///     client.logout().await
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<Handle>);
+
+/// Its end is the end of the last clone; the keeper then ends the sessions.
+struct Handle(Arc<Core>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.abandoned.store(true, Ordering::Release);
+        self.0.wake.notify_one();
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Client({})", self.endpoint())
+    }
+}
+
+impl Client {
+    /// A client that has not yet connected to anything.
+    ///
+    /// # Errors
+    /// A setting makes no sense: a CA bundle without certificates, a proxy that is no address.
+    pub fn new(settings: Settings) -> Result<Self> {
+        let server = settings.endpoint.server.clone();
+        let core = Core::new(settings).map_err(|fault| Error::new(fault.into(), &server, "settings", None, ""))?;
+        Ok(Self(Arc::new(Handle(Arc::new(core)))))
+    }
+
+    /// The vCenter's address.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.core().settings.endpoint
+    }
+
+    /// The last calls.
+    #[must_use]
+    pub fn calls(&self) -> &Calls {
+        &self.core().settings.calls
+    }
+
+    /// The certificate the server presented last, believed or not; `None` before the first connection.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.core().http.certificate()
+    }
+
+    /// The user as vCenter spells it; logs in if need be.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn user(&self) -> Result<String> {
+        Ok(self.core().soap_session().await?.user.clone())
+    }
+
+    /// Keeps the session alive as long as the returned value lives. Without one the client logs out when idle.
+    pub fn keep_alive(&self) -> KeepAlive {
+        KeepAlive::new(Arc::clone(self.core()))
+    }
+
+    /// Takes new credentials: ends the sessions of the old ones and forgets that those were refused.
+    /// Equal credentials change nothing, a refusal stays remembered.
+    ///
+    /// # Errors
+    /// The old sessions could not be ended; the new credentials are in place all the same.
+    pub async fn set_credentials(&self, credentials: Credentials) -> Result<()> {
+        self.core().set_credentials(credentials).await
+    }
+
+    /// Ends the sessions. The client stays usable: the next call logs in again.
+    ///
+    /// Do this before the program ends: a session left behind counts against vCenter's limit for half an hour.
+    ///
+    /// # Errors
+    /// vCenter could not be told; it will forget the session by itself in time.
+    pub async fn logout(&self) -> Result<()> {
+        self.core().end_sessions().await
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.0
+    }
+}
+
+impl Core {
+    pub(crate) fn begin(&self, api: &'static str, method: &str, object: Option<String>) -> Entry {
+        Entry::begin(&self.settings.endpoint.server, api, method, object)
+    }
+
+    pub(crate) fn end<T>(&self, entry: Entry, outcome: Result<T, Trouble>) -> Result<T> {
+        entry.end(outcome, &self.settings.calls, &self.masker)
+    }
+
+    /// A SOAP call in the shared session, which is replaced once if the server does not know it any more.
+    pub(crate) async fn soap<T>(self: &Arc<Self>, method: &Method<'_>, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
+        let _busy = Busy::new(self);
+        let session = self.soap_session().await?;
+        let mut entry = self.begin("soap", method.name, Some(method.object.to_string()));
+        let mut outcome = self.exchange(method, Some(&session.cookie), &mut entry, &parse).await.1;
+        if matches!(&outcome, Err(Trouble { fault: Fault::NotAuthenticated, .. })) {
+            self.lost_soap(&session).await;
+            if method.replay {
+                match self.soap_session().await {
+                    Ok(renewed) => {
+                        entry.repeated();
+                        outcome = self.exchange(method, Some(&renewed.cookie), &mut entry, &parse).await.1;
+                    }
+                    Err(error) => {
+                        // Both are told: the call's end in the wire log, the reason to the caller.
+                        let _ = self.end(entry, outcome);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        self.end(entry, outcome)
+    }
+
+    /// A SOAP call that needs no session.
+    pub(crate) async fn soap_without_session<T>(&self, method: &Method<'_>, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
+        self.soap_in(method, None, parse).await.1
+    }
+
+    /// A SOAP call whose answer may bring a session cookie.
+    pub(crate) async fn soap_with_cookie<T>(
+        &self,
+        method: &Method<'_>,
+        parse: impl Fn(&[u8]) -> Result<T, Fault>,
+    ) -> (Option<Secret>, Result<T>) {
+        self.soap_in(method, None, parse).await
+    }
+
+    /// A SOAP call in exactly this session.
+    pub(crate) async fn soap_once<T>(&self, method: &Method<'_>, cookie: &Secret, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
+        self.soap_in(method, Some(cookie), parse).await.1
+    }
+
+    async fn soap_in<T>(
+        &self,
+        method: &Method<'_>,
+        cookie: Option<&Secret>,
+        parse: impl Fn(&[u8]) -> Result<T, Fault>,
+    ) -> (Option<Secret>, Result<T>) {
+        let mut entry = self.begin("soap", method.name, Some(method.object.to_string()));
+        let (cookie, outcome) = self.exchange(method, cookie, &mut entry, &parse).await;
+        (cookie, self.end(entry, outcome))
+    }
+
+    async fn exchange<T>(
+        &self,
+        method: &Method<'_>,
+        cookie: Option<&Secret>,
+        entry: &mut Entry,
+        parse: &impl Fn(&[u8]) -> Result<T, Fault>,
+    ) -> (Option<Secret>, Result<T, Trouble>) {
+        let mut answer = match self.post(method, cookie, entry).await {
+            Ok(answer) => answer,
+            Err(trouble) => return (None, Err(trouble)),
+        };
+        let cookie = answer.cookie.take();
+        let outcome = answer.whole().and_then(|(status, body)| {
+            show("in", method.name, entry.operation(), &body, &self.masker);
+            match status {
+                StatusCode::OK => parse(&body).map_err(Trouble::from),
+                // An error page of a proxy has this status too, but no fault in it.
+                StatusCode::INTERNAL_SERVER_ERROR => Err(soap::refusal(&body)),
+                other => Err(Fault::Http { status: other.as_u16() }.into()),
+            }
+        });
+        (cookie, outcome)
+    }
+
+    async fn post(&self, method: &Method<'_>, cookie: Option<&Secret>, entry: &mut Entry) -> Result<Answer, Trouble> {
+        let envelope = method.envelope(entry.operation());
+        show("out", method.name, entry.operation(), envelope.as_bytes(), &self.masker);
+        let mut headers = vec![
+            (CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8")),
+            (HeaderName::from_static("soapaction"), HeaderValue::from_static(soap::VERSION)),
+        ];
+        if let Some(cookie) = cookie {
+            headers.push((COOKIE, sensitive(cookie.reveal())?));
+        }
+        let request = Outgoing { method: Verb::POST, path: "/sdk".into(), headers, body: Bytes::from(envelope) };
+        self.http.send(&request, method.idempotent, entry).await
+    }
+
+    /// Every page of a `RetrievePropertiesEx`; `each` takes the objects of a page and says whether to go on.
+    ///
+    /// Should the session be lost between two pages, the read begins anew, once: tokens die with their session.
+    /// `each` is told by `first` when a page begins the read.
+    pub(crate) async fn retrieve(
+        self: &Arc<Self>,
+        specification: &str,
+        mut each: impl FnMut(Vec<soap::properties::Object>, bool) -> bool,
+    ) -> Result<()> {
+        let collector = self.soap_session().await?.content.property_collector.clone();
+        // Always a positive page size: zero is illegal, and without one the server may page as it likes anyway.
+        let page = self.settings.page.max(1);
+        let arguments = format!("{specification}<options><maxObjects>{page}</maxObjects></options>");
+        let first = Method::repeatable("RetrievePropertiesEx", &collector, arguments);
+        let mut restarted = false;
+        'read: loop {
+            let mut page = self.soap(&first, soap::properties::Page::parse).await?;
+            let mut begins = true;
+            loop {
+                let more = each(std::mem::take(&mut page.objects), begins);
+                begins = false;
+                let Some(token) = page.token.take() else { return Ok(()) };
+                if !more {
+                    return self.cancel(&collector, &token).await;
+                }
+                let next = Method {
+                    replay: false,
+                    ..Method::repeatable("ContinueRetrievePropertiesEx", &collector, soap::element("token", &token))
+                };
+                page = match self.soap(&next, soap::properties::Page::parse).await {
+                    Ok(page) => page,
+                    Err(error) if *error.fault() == Fault::NotAuthenticated && !restarted => {
+                        restarted = true;
+                        continue 'read;
+                    }
+                    Err(error) => return Err(error),
+                };
+            }
+        }
+    }
+
+    /// Gives the rest of a read back to the server.
+    async fn cancel(self: &Arc<Self>, collector: &Ref, token: &str) -> Result<()> {
+        let method = Method::repeatable("CancelRetrievePropertiesEx", collector, soap::element("token", token));
+        match self.soap(&method, soap::nothing).await {
+            // Not every server knows the method, and a read given back too late is given back.
+            Err(error) if matches!(error.fault(), Fault::Other { .. } | Fault::InvalidArgument { .. }) => Ok(()),
+            outcome => outcome,
+        }
+    }
+}

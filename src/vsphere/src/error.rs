@@ -1,0 +1,114 @@
+//! A failed call: which one, on what, with the server's own words and the way back to its log.
+
+pub use crate::fault::Fault;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failed call: which one, on what, why, and the operation id under which vCenter logged it.
+///
+/// ```
+/// # fn show(error: &vsphere::Error) {
+/// use vsphere::Fault;
+/// match error.fault() {
+///     Fault::NoPermission { privilege, object } => println!("grant {privilege} on {object:?}"),
+///     Fault::InvalidLogin => println!("the password in the secret is wrong"),
+///     _ => println!("{error}"),
+/// }
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Error(Box<Failure>);
+
+#[derive(Debug, Clone, Default)]
+struct Failure {
+    fault: Fault,
+    words: String,
+    server: String,
+    method: String,
+    object: Option<String>,
+    operation: String,
+}
+
+impl Error {
+    pub(crate) fn new(trouble: Trouble, server: &str, method: &str, object: Option<&str>, operation: &str) -> Self {
+        Self(Box::new(Failure {
+            fault: trouble.fault,
+            words: trouble.words,
+            server: server.to_owned(),
+            method: method.to_owned(),
+            object: object.map(str::to_owned),
+            operation: operation.to_owned(),
+        }))
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn fault(&self) -> &Fault {
+        &self.0.fault
+    }
+
+    /// The server's own words, empty where it had none; secrets are cut out.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        &self.0.words
+    }
+
+    /// The vCenter that was asked, as given by the caller.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.0.server
+    }
+
+    /// The SOAP method or the REST request.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.0.method
+    }
+
+    /// The object that was asked, where there is one.
+    #[must_use]
+    pub fn object(&self) -> Option<&str> {
+        self.0.object.as_deref()
+    }
+
+    /// The operation id sent with the call: search vCenter's vpxd.log for it. Empty where the failure is not that of one call:
+    /// a task that failed (its object is the task), or something refused before it was sent.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.0.operation
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Failure { fault, words, server, method, object, operation } = &*self.0;
+        write!(out, "{server}: {method}")?;
+        if let Some(object) = object {
+            write!(out, " on {object}")?;
+        }
+        write!(out, ": {fault}")?;
+        if !words.is_empty() {
+            write!(out, "; the server says: {words:?}")?;
+        }
+        if !operation.is_empty() {
+            write!(out, " (operation id {operation})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A fault with the server's words, before it is known which call it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Trouble {
+    pub(crate) fault: Fault,
+    pub(crate) words: String,
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self { fault, words: String::new() }
+    }
+}

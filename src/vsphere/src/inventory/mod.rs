@@ -1,0 +1,246 @@
+//! The inventory of a vCenter in one read, whatever its size: the server walks the tree, the client reads pages.
+
+mod build;
+mod lookup;
+mod paths;
+mod reach;
+mod request;
+
+use crate::{
+    client::Client,
+    error::{Fault, Result},
+    reference::{Kind, Ref},
+};
+
+pub use lookup::only_one;
+pub use paths::escape_name;
+pub use reach::{Reach, Seen};
+pub(crate) use request::all_vms;
+
+/// How much of the inventory to read; each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Want {
+    /// Datacenters, clusters, hosts, resource pools, datastores, networks and their folders. The virtual machines are not
+    /// even looked at, so fifty thousand of them cost nothing.
+    Infrastructure,
+    /// Also the folders for virtual machines.
+    Folders,
+    /// Also the templates. The server must read every virtual machine for that; only templates are kept.
+    Templates,
+    /// Also the virtual machines, but for those inside a vApp, which lie in no folder.
+    Vms,
+}
+
+/// What all things in the inventory have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// vCenter's reference to it.
+    pub reference: Ref,
+    /// Its name as people write it.
+    pub name: String,
+    /// What it lies in; `None` for the root.
+    pub parent: Option<Ref>,
+    /// The full inventory path, such as `/dc/host/cluster`; `/`, `\` and `%` inside a name are escaped as `%2f`, `%5c` and `%25`.
+    pub path: String,
+}
+
+/// A folder of whatever kind; datastore clusters are folders too.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Folder {
+    /// Reference, name and path.
+    pub node: Node,
+    /// What it may hold, such as `VirtualMachine`.
+    pub child_types: Vec<String>,
+}
+
+/// A datacenter.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Datacenter {
+    /// Reference, name and path.
+    pub node: Node,
+    /// The hidden folder `vm`, parent of all folders for virtual machines.
+    pub vm_folder: Option<Ref>,
+}
+
+/// A cluster, or a host that stands alone; see [`Node::reference`] for which.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Cluster {
+    /// Reference, name and path.
+    pub node: Node,
+    /// Its root resource pool.
+    pub resource_pool: Option<Ref>,
+    /// Hosts in it, and those of them that can run something now.
+    pub hosts: u32,
+    /// See above.
+    pub effective_hosts: u32,
+    /// CPU in MHz that can be used.
+    pub cpu_mhz: u64,
+    /// Memory in MiB that can be used.
+    pub memory_mib: u64,
+}
+
+/// An ESXi host.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Host {
+    /// Reference, name and path.
+    pub node: Node,
+    /// ESXi's version, such as `8.0.2`.
+    pub version: String,
+    /// ESXi's build.
+    pub build: String,
+    /// Whether vCenter reaches it.
+    pub connected: bool,
+    /// Whether it is in maintenance.
+    pub maintenance: bool,
+    /// Cores.
+    pub cpu_cores: u32,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Memory in MiB used now.
+    pub memory_used_mib: u64,
+    /// The networks it can connect a virtual machine to.
+    pub networks: Vec<Ref>,
+    /// The datastores it has mounted.
+    pub datastores: Vec<Ref>,
+}
+
+/// A datastore.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Datastore {
+    /// Reference, name and path.
+    pub node: Node,
+    /// Such as `VMFS`, `NFS`, `vsan`.
+    pub kind: String,
+    /// Bytes in all.
+    pub capacity: u64,
+    /// Bytes free.
+    pub free: u64,
+    /// Whether any host reaches it.
+    pub accessible: bool,
+    /// `normal`, or a state of maintenance.
+    pub maintenance: String,
+    /// Its URL; the same on two vCenters means the same storage.
+    pub url: String,
+}
+
+/// A network or distributed port group.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Network {
+    /// Reference, name and path.
+    pub node: Node,
+    /// Whether any host reaches it.
+    pub accessible: bool,
+}
+
+/// A resource pool or vApp.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ResourcePool {
+    /// Reference, name and path.
+    pub node: Node,
+    /// The cluster it belongs to.
+    pub owner: Option<Ref>,
+}
+
+/// A virtual machine or template.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Vm {
+    /// Reference, name and path.
+    pub node: Node,
+    /// The BIOS UUID, which the guest sees; empty while vCenter cannot read the configuration.
+    pub uuid: String,
+    /// The UUID vCenter gives it.
+    pub instance_uuid: String,
+    /// Whether it is a template.
+    pub template: bool,
+    /// Whether it is powered on.
+    pub powered_on: bool,
+}
+
+/// Something the user may not read, or the server could not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unreadable {
+    /// Of what.
+    pub object: Ref,
+    /// Which property.
+    pub property: String,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// What one read found. Everything is sorted by path.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields are named after what they hold")]
+pub struct Inventory {
+    pub folders: Vec<Folder>,
+    pub datacenters: Vec<Datacenter>,
+    pub clusters: Vec<Cluster>,
+    pub hosts: Vec<Host>,
+    pub resource_pools: Vec<ResourcePool>,
+    pub datastores: Vec<Datastore>,
+    pub networks: Vec<Network>,
+    pub templates: Vec<Vm>,
+    pub vms: Vec<Vm>,
+    /// Gaps: a privilege `System.View` or `System.Read` that is missing shows here, not as an error.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Client {
+    /// Reads the inventory: one request, and one more for every full page.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn inventory(&self, want: Want) -> Result<Inventory> {
+        let content = self.core().soap_session().await?.content.clone();
+        let mut builder = build::Builder::new(content.root_folder.clone(), want);
+        let specification = request::everything(&content.root_folder, want);
+        self.core()
+            .retrieve(&specification, |objects, begins| {
+                if begins {
+                    builder.clear();
+                }
+                objects.into_iter().for_each(|object| builder.add(object));
+                true
+            })
+            .await?;
+        Ok(builder.finish())
+    }
+
+    /// The folder in which everything lies.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn root_folder(&self) -> Result<Ref> {
+        Ok(self.core().content().await?.root_folder.clone())
+    }
+}
+
+/// Whether the kind is a folder of some sort.
+fn is_folder(kind: &Kind) -> bool {
+    matches!(kind, Kind::Folder | Kind::StoragePod)
+}
+
+macro_rules! is_a_node {
+    ($($kind:ty),+) => {$(
+        impl AsRef<Node> for $kind {
+            fn as_ref(&self) -> &Node {
+                &self.node
+            }
+        }
+
+        impl AsMut<Node> for $kind {
+            fn as_mut(&mut self) -> &mut Node {
+                &mut self.node
+            }
+        }
+    )+};
+}
+is_a_node!(Folder, Datacenter, Cluster, Host, Datastore, Network, ResourcePool, Vm);

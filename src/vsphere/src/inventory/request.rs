@@ -1,0 +1,139 @@
+//! What the server is asked for: which properties, and how to walk the tree.
+
+use crate::{
+    inventory::Want,
+    reference::Ref,
+    soap::{properties::specification, reference},
+};
+
+/// Every name here must exist on the oldest supported server: a real vCenter refuses the whole call for one it does not know.
+const WANTED: &[(&str, &[&str])] = &[
+    ("Folder", &["name", "parent", "childType"]),
+    ("Datacenter", &["name", "parent", "vmFolder"]),
+    (
+        "ComputeResource",
+        &[
+            "name",
+            "parent",
+            "resourcePool",
+            "summary.numHosts",
+            "summary.numEffectiveHosts",
+            "summary.effectiveCpu",
+            "summary.effectiveMemory",
+        ],
+    ),
+    ("ResourcePool", &["name", "parent", "owner"]),
+    (
+        "HostSystem",
+        &[
+            "name",
+            "parent",
+            "summary.config.product.version",
+            "summary.config.product.build",
+            "runtime.connectionState",
+            "runtime.inMaintenanceMode",
+            "summary.hardware.numCpuCores",
+            "summary.hardware.memorySize",
+            "summary.quickStats.overallMemoryUsage",
+            "network",
+            "datastore",
+        ],
+    ),
+    (
+        "Datastore",
+        &[
+            "name",
+            "parent",
+            "summary.type",
+            "summary.capacity",
+            "summary.freeSpace",
+            "summary.accessible",
+            "summary.maintenanceMode",
+            "summary.url",
+        ],
+    ),
+    ("Network", &["name", "parent", "summary.accessible"]),
+];
+
+const VM: (&str, &[&str]) =
+    ("VirtualMachine", &["name", "parent", "config.uuid", "config.instanceUuid", "config.template", "runtime.powerState"]);
+
+/// A named step through the tree, and the steps that may follow it.
+type Step<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+
+/// Folders that cannot hold virtual machines are walked by `folder`, the others by `vmFolder`, so that the latter can be left out.
+const FOLDER: Step<'_> = (
+    "folder",
+    "Folder",
+    "childEntity",
+    &["folder", "datacenterVm", "datacenterHost", "datacenterDatastore", "datacenterNetwork", "clusterHost", "clusterPool"],
+);
+const STEPS: &[Step<'_>] = &[
+    FOLDER,
+    ("datacenterHost", "Datacenter", "hostFolder", &["folder"]),
+    ("datacenterDatastore", "Datacenter", "datastoreFolder", &["folder"]),
+    ("datacenterNetwork", "Datacenter", "networkFolder", &["folder"]),
+    ("clusterHost", "ComputeResource", "host", &[]),
+    ("clusterPool", "ComputeResource", "resourcePool", &["pool"]),
+    ("pool", "ResourcePool", "resourcePool", &["pool"]),
+];
+const VM_FOLDER: Step<'_> = ("vmFolder", "Folder", "childEntity", &["vmFolder"]);
+
+fn step(out: &mut String, (name, kind, path, next): Step<'_>) {
+    out.push_str(&format!(
+        r#"<selectSet xsi:type="TraversalSpec"><name>{name}</name><type>{kind}</type><path>{path}</path><skip>false</skip>"#
+    ));
+    next.iter().for_each(|name| out.push_str(&format!("<selectSet><name>{name}</name></selectSet>")));
+    out.push_str("</selectSet>");
+}
+
+/// The specification of the one read.
+pub(super) fn everything(root: &Ref, want: Want) -> String {
+    let mut wanted = WANTED.to_vec();
+    let mut walk = format!("<objectSet>{}<skip>false</skip>", reference("obj", root));
+    STEPS.iter().for_each(|each| step(&mut walk, *each));
+    // The folder `vm` itself is always there, for folders are made in it; what it holds only on demand.
+    let into_vm: &[&str] = if want > Want::Infrastructure { &["vmFolder"] } else { &[] };
+    step(&mut walk, ("datacenterVm", "Datacenter", "vmFolder", into_vm));
+    if want > Want::Infrastructure {
+        step(&mut walk, VM_FOLDER);
+    }
+    if want >= Want::Templates {
+        wanted.push(VM);
+    }
+    walk.push_str("</objectSet>");
+    specification(&wanted, &walk)
+}
+
+/// Asks for every virtual machine with these properties and for nothing else.
+pub(crate) fn all_vms(root: &Ref, properties: &[&str]) -> String {
+    let mut walk = format!("<objectSet>{}<skip>true</skip>", reference("obj", root));
+    step(&mut walk, ("vmFolder", "Folder", "childEntity", &["vmFolder", "datacenterVm"]));
+    step(&mut walk, ("datacenterVm", "Datacenter", "vmFolder", &["vmFolder"]));
+    walk.push_str("</objectSet>");
+    specification(&[("VirtualMachine", properties)], &walk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_that_is_named_is_defined() {
+        let root = Ref::new("Folder", "group-d1");
+        for want in [Want::Infrastructure, Want::Folders, Want::Templates, Want::Vms] {
+            let text = everything(&root, want);
+            for name in text.split("<selectSet><name>").skip(1).map(|rest| rest.split('<').next().unwrap()) {
+                assert!(text.contains(&format!(r#"<selectSet xsi:type="TraversalSpec"><name>{name}</name>"#)), "{want:?}: {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn virtual_machines_are_not_touched_unless_wanted() {
+        let root = Ref::new("Folder", "group-d1");
+        assert!(!everything(&root, Want::Infrastructure).contains("<name>vmFolder</name>"));
+        assert!(!everything(&root, Want::Folders).contains("VirtualMachine"));
+        assert!(everything(&root, Want::Templates).contains("VirtualMachine"));
+    }
+}

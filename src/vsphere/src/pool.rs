@@ -1,0 +1,67 @@
+//! One client per vCenter, for programs whose parts do not know each other.
+
+use std::{collections::HashMap, sync::Arc};
+
+use tokio::sync::Mutex;
+
+use crate::{
+    client::Client,
+    error::Result,
+    settings::{Endpoint, Settings},
+};
+
+/// Hands out the one client of each vCenter, so that all callers share its session.
+///
+/// ```no_run
+/// # async fn reconcile(pool: vsphere::Pool, settings: vsphere::Settings) -> vsphere::Result<()> {
+/// let client = pool.client(settings).await?;
+/// println!("{}", client.about().await?.version);
+/// # Ok(()) }
+/// # async fn exit(pool: vsphere::Pool) -> vsphere::Result<()> {
+/// pool.close().await
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Pool(Arc<Mutex<HashMap<Endpoint, (Settings, Client)>>>);
+
+impl Pool {
+    /// An empty pool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The client of the vCenter these settings name. Changed credentials take the place of the old ones, whose sessions
+    /// are ended; unchanged ones that were refused are not tried again. Other trust or another proxy makes a new client.
+    ///
+    /// # Errors
+    /// A setting makes no sense.
+    pub async fn client(&self, settings: Settings) -> Result<Client> {
+        let mut clients = self.0.lock().await;
+        if let Some((known, client)) = clients.get_mut(&settings.endpoint) {
+            if known.trust == settings.trust && known.proxy == settings.proxy {
+                if known.credentials != settings.credentials {
+                    // A failed logout is in the wire log and no reason to withhold the client.
+                    let _ = client.set_credentials(settings.credentials.clone()).await;
+                    known.credentials = settings.credentials;
+                }
+                return Ok(client.clone());
+            }
+            // As above; the old client may still be held by others, and ends its sessions again when they are done.
+            let _ = client.logout().await;
+        }
+        let client = Client::new(settings.clone())?;
+        clients.insert(settings.endpoint.clone(), (settings, client.clone()));
+        Ok(client)
+    }
+
+    /// Ends the sessions of all clients; for the end of the program.
+    ///
+    /// # Errors
+    /// The first logout that failed; the others were tried all the same.
+    pub async fn close(&self) -> Result<()> {
+        let clients: Vec<Client> = self.0.lock().await.drain().map(|(_, (_, client))| client).collect();
+        let ended = futures::future::join_all(clients.iter().map(Client::logout)).await;
+        ended.into_iter().collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! Whom to talk to, as whom, and how patiently.
+
+use std::{fmt, time::Duration};
+
+use crate::{proxy::Proxy, secret::Secret, trust::Trust, wire::Calls};
+
+/// A vCenter's address.
+///
+/// ```
+/// use vsphere::Endpoint;
+/// assert_eq!(Endpoint::from("vcenter.example.com").to_string(), "vcenter.example.com:443");
+/// assert_eq!(Endpoint { server: "2001:db8::7".into(), port: 8443 }.to_string(), "[2001:db8::7]:8443");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// A host name or an address, without port; IPv6 without brackets.
+    pub server: String,
+    /// 443 unless somebody moved it.
+    pub port: u16,
+}
+
+impl From<&str> for Endpoint {
+    fn from(server: &str) -> Self {
+        Self { server: server.to_owned(), port: 443 }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let brackets = self.server.contains(':') && !self.server.starts_with('[');
+        if brackets { write!(out, "[{}]:{}", self.server, self.port) } else { write!(out, "{}:{}", self.server, self.port) }
+    }
+}
+
+/// A user and a password.
+///
+/// ```
+/// let credentials = vsphere::Credentials::new("administrator@vsphere.local", "s3cr3t");
+/// assert!(!format!("{credentials:?}").contains("s3cr3t"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// `user@domain` or `DOMAIN\user`.
+    pub user: String,
+    /// The password.
+    pub password: Secret,
+}
+
+impl Credentials {
+    /// Both as text.
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { user: user.into(), password: Secret::from(password.into()) }
+    }
+}
+
+/// How long to wait for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For a connection, TLS included.
+    pub connect: Duration,
+    /// For one request and its whole answer; a paged read has it for each page.
+    pub request: Duration,
+    /// After this long without a call the sessions are logged out, unless somebody holds [`crate::KeepAlive`].
+    pub idle: Duration,
+    /// While somebody does, the session is touched this often; vCenter forgets one after 30 minutes.
+    pub keep_alive: Duration,
+    /// How long a category or tag just made may stay invisible: linked vCenters copy them to each other.
+    pub replication: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            request: Duration::from_secs(30),
+            idle: Duration::from_secs(120),
+            keep_alive: Duration::from_secs(300),
+            replication: Duration::from_secs(180),
+        }
+    }
+}
+
+/// All a [`crate::Client`] needs to know. The defaults are fit for production.
+///
+/// ```
+/// use vsphere::{Credentials, Settings, Trust};
+/// let mut settings = Settings::new("vcenter.example.com", Credentials::new("me@vsphere.local", "s3cr3t"), Trust::System);
+/// settings.user_agent = "my-tool/1.0".into();
+/// ```
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The vCenter.
+    pub endpoint: Endpoint,
+    /// The user.
+    pub credentials: Credentials,
+    /// Which certificates are believed.
+    pub trust: Trust,
+    /// The way there; [`Proxy::from_environment`] reads `HTTPS_PROXY` and `NO_PROXY`.
+    pub proxy: Proxy,
+    /// Shown in vCenter's session list.
+    pub user_agent: String,
+    /// How long to wait for what.
+    pub deadlines: Deadlines,
+    /// How often an idempotent call is repeated after 502, 503 or a failed connection.
+    pub retries: u32,
+    /// The most requests at the same time.
+    pub in_flight: usize,
+    /// How many objects a page of a large read has. Larger ones are hardly faster, smaller ones cost round trips.
+    pub page: usize,
+    /// The most bytes one answer may have.
+    pub largest_answer: usize,
+    /// Where calls are remembered; clients may share one.
+    pub calls: Calls,
+}
+
+impl Settings {
+    /// The defaults, with the proxy of the process's environment.
+    pub fn new(endpoint: impl Into<Endpoint>, credentials: Credentials, trust: Trust) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            credentials,
+            trust,
+            proxy: Proxy::from_environment(|name| std::env::var(name).ok()),
+            user_agent: concat!("vsphere/", env!("CARGO_PKG_VERSION")).to_owned(),
+            deadlines: Deadlines::default(),
+            retries: 3,
+            in_flight: 4,
+            page: 500,
+            largest_answer: 64 << 20,
+            calls: Calls::default(),
+        }
+    }
+}

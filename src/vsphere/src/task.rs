@@ -1,0 +1,81 @@
+//! Waiting for tasks.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    client::Client,
+    error::{Fault, Result, Trouble},
+    reference::Ref,
+    soap::properties::{Object, Value, objects, specification},
+};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether it has begun.
+    pub running: bool,
+    /// Per cent, where the server tells.
+    pub percent: Option<u8>,
+}
+
+enum State {
+    Under(Progress),
+    Done(Option<Ref>),
+    Failed(Trouble),
+}
+
+impl Client {
+    /// Waits until a task has ended and returns what it made, where it made something. `report` is told the progress
+    /// whenever it was asked for.
+    ///
+    /// The task is asked about in growing steps up to a second, not watched: a watch dies with its session, this does not.
+    ///
+    /// # Errors
+    /// The task's own fault; [`Fault::Timeout`] after the deadline, with the task still running on the server.
+    pub async fn wait(&self, task: &Ref, deadline: Duration, mut report: impl FnMut(Progress)) -> Result<Option<Ref>> {
+        let arguments = specification(&[("Task", &["info.state", "info.progress", "info.error", "info.result"])], &objects([task]));
+        let until = Instant::now() + deadline;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let mut found = None;
+            self.core()
+                .retrieve(&arguments, |mut objects, _| {
+                    found = objects.pop();
+                    true
+                })
+                .await?;
+            let Some(object) = found else {
+                return Err(self.core().error("Task", Some(task), Fault::NotFound { object: Some(task.clone()) }));
+            };
+            match state(object) {
+                State::Done(made) => return Ok(made),
+                State::Failed(mut trouble) => {
+                    trouble.words = self.core().masker.mask(&trouble.words);
+                    trouble.fault = trouble.fault.masked(&self.core().masker);
+                    return Err(self.core().error("Task", Some(task), trouble));
+                }
+                State::Under(progress) => report(progress),
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.core().error("Task", Some(task), Fault::Timeout { after: deadline }));
+            }
+            tokio::time::sleep(pause.min(left)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn state(mut object: Object) -> State {
+    match object.text("info.state").as_deref() {
+        Some("success") => State::Done(object.object("info.result")),
+        Some("error") => State::Failed(match object.take("info.error") {
+            Some(Value::Fault(trouble)) => *trouble,
+            _ => Fault::Other { kind: "TaskFailed".into() }.into(),
+        }),
+        other => State::Under(Progress { running: other == Some("running"), percent: object.number("info.progress") }),
+    }
+}

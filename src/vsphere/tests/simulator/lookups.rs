@@ -1,0 +1,89 @@
+//! Single things: by path and by UUID.
+
+use vsphere::{Client, Identity, Ref, Uuid, Want};
+
+use crate::vcsim::Vcsim;
+
+async fn vms(client: &Client) -> Vec<(Uuid, Uuid, Ref)> {
+    let found = client.inventory(Want::Vms).await.unwrap();
+    let parse = |vm: &vsphere::Vm| (vm.uuid.parse().unwrap(), vm.instance_uuid.parse().unwrap(), vm.node.reference.clone());
+    found.vms.iter().map(parse).collect()
+}
+
+#[tokio::test]
+async fn a_path_is_found_with_and_without_its_slash_and_an_unknown_one_is_none() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let found = client.find_by_path("/dc-a/host/cluster-a").await.unwrap();
+    assert_eq!(found.as_ref().unwrap().kind, vsphere::Kind::ClusterComputeResource);
+    assert_eq!(client.find_by_path("dc-a/host/cluster-a").await.unwrap(), found);
+    assert_eq!(client.find_by_path("/dc-a/host/Cluster-A").await.unwrap(), None, "names keep their case");
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_virtual_machine_is_found_by_either_uuid_and_the_bios_one_in_either_byte_order() {
+    let sim = Vcsim::with(&["a"], 5);
+    let client = sim.client();
+    let (bios, instance, vm) = vms(&client).await.remove(3);
+    for (uuid, identity) in [(bios, Identity::Bios), (bios.swapped(), Identity::Bios), (instance, Identity::Instance)] {
+        assert_eq!(client.find_vms(&[uuid], identity).await.unwrap(), [vec![vm.clone()]], "{identity:?} {uuid}");
+    }
+    assert_eq!(client.find_vms(&[instance.swapped()], Identity::Instance).await.unwrap(), [vec![]]);
+    let unknown = "00000000-0000-0000-0000-00000000dead".parse().unwrap();
+    assert_eq!(client.find_vms(&[unknown], Identity::Bios).await.unwrap(), [vec![]]);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn many_lookups_cost_few_requests_and_find_the_same() {
+    let sim = Vcsim::with(&["a"], 1200);
+    let client = sim.client();
+    let all = vms(&client).await;
+    // Every second one, in the other byte order, and one that is nobody's.
+    let mut uuids: Vec<Uuid> = all.iter().step_by(3).map(|(bios, _, _)| bios.swapped()).collect();
+    uuids.push("00000000-0000-0000-0000-00000000dead".parse().unwrap());
+    sim.reset_calls();
+    let mut found = client.find_vms(&uuids, Identity::Bios).await.unwrap();
+    assert!(sim.traffic().0 <= 4, "{} requests for {} lookups", sim.traffic().0, uuids.len());
+    assert_eq!(found.pop().unwrap(), []);
+    let expected: Vec<Vec<Ref>> = all.iter().step_by(3).map(|(_, _, vm)| vec![vm.clone()]).collect();
+    assert_eq!(found, expected);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn some_lookups_among_very_many_machines_do_not_read_them_all() {
+    let sim = Vcsim::with(&["a"], 3000);
+    let client = sim.client();
+    let all = vms(&client).await;
+    let wanted: Vec<_> = all.iter().rev().step_by(100).take(20).collect();
+    sim.reset_calls();
+    let found = client.find_vms(&wanted.iter().map(|(bios, _, _)| *bios).collect::<Vec<_>>(), Identity::Bios).await.unwrap();
+    assert_eq!(found, wanted.iter().map(|(_, _, vm)| vec![vm.clone()]).collect::<Vec<_>>());
+    assert_eq!(sim.count("RetrievePropertiesEx") + sim.count("ContinueRetrievePropertiesEx"), 2, "two pages, then one by one");
+    assert_eq!(sim.count("CancelRetrievePropertiesEx"), 1, "the rest is given back to the server");
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_template_tells_its_hardware_and_a_running_machine_its_address() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let template = client.find_by_path("/dc-a/vm/rhcos-a").await.unwrap().unwrap();
+    let details = client.vm_details(std::slice::from_ref(&template)).await.unwrap().remove(0);
+    assert_eq!((details.vm, details.name.as_str(), details.hardware.as_str()), (template, "rhcos-a", "vmx-19"));
+    assert!(details.template && !details.powered_on && details.address.is_none());
+    assert!(!details.datastores.is_empty() && !details.uuid.is_empty());
+    assert!(client.vm_details(&[]).await.unwrap().is_empty());
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_servers_clock_is_compared_with_ours() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let clock = client.clock().await.unwrap();
+    assert!(clock.ahead.unsigned_abs() < std::time::Duration::from_secs(30), "the simulator runs on this machine: {clock:?}");
+    client.logout().await.unwrap();
+}

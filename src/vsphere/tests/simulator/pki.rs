@@ -1,0 +1,39 @@
+//! Certificates for one test.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+/// An authority that exists for one test.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, on disk.
+pub(crate) struct Pair {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(crate) fn pem(&self) -> Vec<u8> {
+        self.0.pem().into_bytes()
+    }
+
+    /// A server certificate for these names or addresses.
+    pub(crate) fn issue(&self, dir: &Path, file: &str, names: &[&str]) -> Pair {
+        let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, file);
+        let key = KeyPair::generate().unwrap();
+        let made = params.signed_by(&key, &self.0).unwrap();
+        let pair = Pair { certificate: dir.join(format!("{file}.pem")), key: dir.join(format!("{file}.key")) };
+        std::fs::write(&pair.certificate, made.pem()).unwrap();
+        std::fs::write(&pair.key, key.serialize_pem()).unwrap();
+        pair
+    }
+}

@@ -1,0 +1,144 @@
+//! Everything is done at the most talkative level, and no secret is found in anything that can be read.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use vsphere::{Cardinality, CategorySpec, Client, Credentials, Fault, Identity, Kind, Pool, Proxy, Secret, Settings, Trust, Want};
+
+use crate::{
+    logs::Log,
+    serve::{Asked, Reply, Server, serve},
+    vcsim::{PASSWORD, USER, Vcsim},
+};
+
+const WRONG: &str = "marker-wrong-password-91";
+const PROXY_PASSWORD: &str = "marker-proxy-password-13";
+
+/// A man in the middle, who sees every session id the simulator hands out and every credential the client sends.
+fn spy(sim: &Vcsim) -> (Server, Arc<Mutex<Vec<String>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let pair = sim.authority.issue(sim.dir.path(), "spy", &["127.0.0.1"]);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls::pki_types::pem::PemObject::pem_slice_iter(&sim.authority.pem()).map(Result::unwrap));
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let onward = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap();
+    let base = format!("https://{}", sim.settings().endpoint);
+    let server = serve(&pair, {
+        let seen = Arc::clone(&seen);
+        move |asked: Asked| {
+            let (onward, base, seen) = (onward.clone(), base.clone(), Arc::clone(&seen));
+            async move { relay(asked, &onward, &base, &seen).await }
+        }
+    });
+    (server, seen)
+}
+
+async fn relay(mut asked: Asked, onward: &reqwest::Client, base: &str, seen: &Mutex<Vec<String>>) -> Reply {
+    if let Some(basic) = asked.headers.get("authorization") {
+        seen.lock().unwrap().push(basic.to_str().unwrap().trim_start_matches("Basic ").to_owned());
+    }
+    asked.headers.remove("host");
+    let request = onward.request(asked.method.parse().unwrap(), format!("{base}{}", asked.path)).headers(asked.headers).body(asked.body);
+    let Ok(response) = request.send().await else { return Reply::new(502, "") };
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let mut reply = Reply::new(status, response.bytes().await.unwrap_or_default().to_vec());
+    if let Some(cookie) = headers.get("set-cookie") {
+        let value = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap().1;
+        seen.lock().unwrap().push(value.to_owned());
+        reply.headers.insert("set-cookie", cookie.clone());
+    }
+    if asked.path.ends_with("/session") {
+        let answer: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        seen.lock().unwrap().extend(answer["value"].as_str().map(str::to_owned));
+    }
+    reply
+}
+
+/// Does everything, with and without success, and returns all that was said.
+async fn everything(sim: &Vcsim, settings: Settings) -> String {
+    let mut said = String::new();
+    let mut say = |text: String| said.push_str(&format!("{text}\n"));
+    say(format!("{settings:?} {:?}", settings.credentials));
+    let client = Client::new(settings.clone()).unwrap();
+    say(format!("{client:?} {:?}", client.keep_alive()));
+    say(format!("{:?} {:?}", client.about().await, client.clock().await));
+    let inventory = client.inventory(Want::Vms).await.unwrap();
+    say(format!("{inventory:?}"));
+    let folder = client.find_by_path("/dc-a/vm").await.unwrap().unwrap();
+    say(format!("{:?}", client.ensure_folder(&folder, "secrets").await));
+    let made = client.find_by_path("/dc-a/vm/secrets").await.unwrap().unwrap();
+    say(format!("{:?}", client.delete_folder(&made, std::time::Duration::from_secs(60)).await));
+    let spec = CategorySpec { name: "c".into(), description: String::new(), cardinality: Cardinality::Single, types: vec![Kind::Folder] };
+    let category = client.tags().ensure_category(&spec).await.unwrap();
+    let tags = client.tags().ensure(&category, &["t"]).await.unwrap();
+    say(format!("{:?} {category:?} {tags:?}", client.tags()));
+    say(format!("{:?}", client.tags().attach(&category, &tags, std::slice::from_ref(&folder)).await));
+    say(format!("{:?}", client.tags().detach(&tags, std::slice::from_ref(&folder)).await));
+    say(format!("{:?}", client.missing_privileges(&[(folder.clone(), vec!["Folder.Create"])]).await));
+    let uuid = inventory.vms[0].uuid.parse().unwrap();
+    say(format!("{:?} {:?}", client.find_vms(&[uuid], Identity::Bios).await, client.user().await));
+    say(format!("{:?}", client.vm_details(&[inventory.vms[0].node.reference.clone()]).await));
+    // A server that quotes secrets where nobody expects them.
+    for quoted in [PASSWORD, "session[52d0c3a1-marker-key]52aa", "<key>marker-key</key>"] {
+        sim.fault(&json!({ "kind": "fault", "method": "CreateFolder", "type": "InvalidState", "message": format!("it was {quoted}"), "count": 1 }));
+        let error = client.ensure_folder(&folder, "x").await.unwrap_err();
+        say(format!("{error} {error:?}"));
+        sim.fault(&json!({ "kind": "garbage", "method": "CurrentTime", "body": format!("<a>{quoted}"), "count": 1 }));
+        let error = client.clock().await.unwrap_err();
+        say(format!("{error} {error:?}"));
+    }
+    for kind in ["drop", "sessions"] {
+        sim.fault(&json!({ "kind": kind, "count": 1 }));
+        say(format!("{:?}", client.clock().await));
+        say(format!("{:?}", client.tags().categories().await));
+    }
+    client.set_credentials(Credentials::new(USER, WRONG)).await.unwrap();
+    let error = client.tags().categories().await.unwrap_err();
+    assert_eq!(*error.fault(), Fault::InvalidLogin);
+    say(format!("{error} {error:?} {}", Arc::new(error.clone())));
+    // A password that cannot be sent over REST, a proxy that is not there, a bundle that is none.
+    let mut odd = settings.clone();
+    odd.proxy = Proxy::from_environment(|name| (name == "HTTPS_PROXY").then(|| format!("http://me:{PROXY_PASSWORD}@127.0.0.1:1")));
+    odd.retries = 0;
+    say(format!("{odd:?}"));
+    let error = Client::new(odd.clone()).unwrap().about().await.unwrap_err();
+    say(format!("{error} {error:?}"));
+    odd.proxy = Proxy::from_environment(|name| (name == "HTTPS_PROXY").then(|| format!("http://me:{PROXY_PASSWORD}@:x y")));
+    say(format!("{:?}", Client::new(odd.clone()).unwrap_err()));
+    odd.trust = Trust::Bundle(Vec::new());
+    say(format!("{:?}", Client::new(odd).unwrap_err()));
+    let pool = Pool::new();
+    pool.client(settings).await.unwrap().clock().await.unwrap();
+    say(format!("{pool:?} {:?}", Secret::from(PASSWORD)));
+    pool.close().await.unwrap();
+    say(format!("{:?} {} {}", client.calls(), client.calls().csv(), client.calls().json()));
+    client.logout().await.unwrap();
+    said
+}
+
+#[test]
+fn no_secret_is_in_any_log_error_or_debug_output_even_at_the_most_talkative_level() {
+    let sim = Vcsim::with(&["a"], 3);
+    let (spy, seen) = spy(&sim);
+    let mut settings = sim.settings();
+    settings.endpoint.port = spy.address.port();
+    // All tasks of a current-thread runtime run on this thread, and so log here.
+    let log = Log::begin();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let said = runtime.block_on(everything(&sim, settings));
+    let logged = log.text();
+    assert!(logged.contains("vSphere body") && logged.contains("RetrievePropertiesEx") && logged.contains("vSphere call"), "trace is on");
+    assert!(logged.contains("\"target\":\"rustls::"), "what is said through `log` is heard too");
+    let sessions = seen.lock().unwrap().clone();
+    assert!(sessions.len() >= 6, "the spy saw cookies, session ids and credentials: {sessions:?}");
+    for secret in [PASSWORD, WRONG, PROXY_PASSWORD, "marker-key"].iter().map(ToString::to_string).chain(sessions) {
+        for (place, text) in [("log", &logged), ("output", &said)] {
+            let found = text.lines().find(|line| line.contains(&secret));
+            assert!(found.is_none(), "{secret} is in the {place}: {}", found.unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Sessions: shared, replaced when lost, ended when idle and at the end, never leaked.
+
+use std::time::Duration;
+
+use serde_json::json;
+use vsphere::{Client, Credentials, Fault, Pool, Want};
+
+use crate::vcsim::{PASSWORD, USER, Vcsim};
+
+#[tokio::test]
+async fn many_callers_share_one_session_and_logout_leaves_none() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { (client.clock().await.unwrap(), client.tags().categories().await.unwrap()) })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let open = sim.sessions();
+    assert_eq!((open.soap, open.rest), (1, 1), "one of each, however many callers");
+    assert_eq!(sim.count("Login"), 1);
+    client.logout().await.unwrap();
+    let ended = sim.sessions();
+    assert_eq!((ended.soap, ended.rest), (0, 0));
+    client.clock().await.unwrap();
+    assert_eq!(sim.sessions().soap, 1, "a client stays usable after its logout");
+    client.logout().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
+async fn no_rest_session_is_made_before_it_is_needed() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.inventory(Want::Infrastructure).await.unwrap();
+    let open = sim.sessions();
+    assert_eq!((open.soap, open.rest), (1, 0));
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_password_is_sent_once_however_many_ask_and_however_often() {
+    let sim = Vcsim::start();
+    let mut settings = sim.settings();
+    settings.credentials = Credentials::new(USER, "wrong-password");
+    let client = Client::new(settings).unwrap();
+    let callers: Vec<_> = (0..8)
+        .map(|number| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                if number % 2 == 0 { client.clock().await.map(|_| ()) } else { client.tags().categories().await.map(|_| ()) }
+            })
+        })
+        .collect();
+    for caller in callers {
+        let error = caller.await.unwrap().unwrap_err();
+        assert_eq!(*error.fault(), Fault::InvalidLogin);
+        assert_eq!(error.words(), "Cannot complete login due to an incorrect user name or password.");
+        assert!(error.to_string().contains("not sent again until it changes"), "{error}");
+    }
+    client.set_credentials(Credentials::new(USER, "wrong-password")).await.unwrap();
+    assert_eq!(*client.clock().await.unwrap_err().fault(), Fault::InvalidLogin, "equal credentials stay refused");
+    assert_eq!(sim.sessions().refused, 1);
+    assert_eq!(sim.count("POST /rest/com/vmware/cis/session"), 0, "REST is not tried with a password SOAP refused");
+    client.set_credentials(Credentials::new(USER, PASSWORD)).await.unwrap();
+    client.clock().await.unwrap();
+    assert_eq!(sim.sessions().refused, 1);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_password_that_only_rest_refuses_is_not_sent_there_again_either() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.clock().await.unwrap();
+    let login = "POST /rest/com/vmware/cis/session";
+    sim.fault(&json!({ "kind": "status", "code": 401, "method": login }));
+    for _ in 0..3 {
+        assert_eq!(*client.tags().categories().await.unwrap_err().fault(), Fault::InvalidLogin);
+    }
+    assert_eq!(sim.count(login), 1);
+    client.logout().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
+async fn a_pool_shares_sessions_remembers_refusals_and_follows_new_credentials() {
+    let sim = Vcsim::start();
+    let pool = Pool::new();
+    let with = |password: &str| {
+        let mut settings = sim.settings();
+        settings.credentials = Credentials::new(USER, password);
+        settings
+    };
+    for _ in 0..3 {
+        let client = pool.client(with("wrong-password")).await.unwrap();
+        assert_eq!(*client.clock().await.unwrap_err().fault(), Fault::InvalidLogin);
+    }
+    assert_eq!(sim.sessions().refused, 1, "also a later caller does not try it again");
+    for _ in 0..3 {
+        pool.client(with(PASSWORD)).await.unwrap().tags().categories().await.unwrap();
+    }
+    assert_eq!((sim.sessions().soap, sim.sessions().rest, sim.count("Login")), (1, 1, 2));
+    sim.fault(&json!({ "kind": "password", "password": "rotated-password" }));
+    pool.client(with("rotated-password")).await.unwrap().clock().await.unwrap();
+    let open = sim.sessions();
+    assert_eq!((open.soap, open.rest, open.refused), (1, 0, 1), "the sessions of the old credentials are ended");
+    pool.close().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
+async fn a_lost_session_is_replaced_once_in_both_its_forms_and_over_rest() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.tags().categories().await.unwrap();
+    for (form, logins) in [("fault", 2), ("missingSet", 3), ("rest", 4)] {
+        sim.fault(&json!({ "kind": "sessions" }));
+        match form {
+            "fault" => drop(client.clock().await.unwrap()),
+            "missingSet" => assert_eq!(client.inventory(Want::Infrastructure).await.unwrap().datacenters.len(), 1),
+            _ => drop(client.tags().categories().await.unwrap()),
+        }
+        assert_eq!(sim.count("Login"), logins, "{form}");
+    }
+    let open = sim.sessions();
+    assert_eq!((open.soap, open.rest), (1, 1));
+    client.logout().await.unwrap();
+    assert_eq!((sim.sessions().soap, sim.sessions().rest), (0, 0));
+}
+
+#[tokio::test]
+async fn many_callers_who_lost_the_session_together_make_one_new_one() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.clock().await.unwrap();
+    sim.fault(&json!({ "kind": "sessions" }));
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.clock().await.unwrap() })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert_eq!((sim.count("Login"), sim.sessions().soap), (2, 1));
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_every_session_at_once_is_an_error_and_no_endless_loop() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.clock().await.unwrap();
+    sim.fault(&json!({ "kind": "fault", "method": "CurrentTime", "type": "NotAuthenticated" }));
+    let error = client.clock().await.unwrap_err();
+    assert_eq!(*error.fault(), Fault::NotAuthenticated);
+    assert_eq!((sim.count("Login"), sim.count("CurrentTime")), (2, 3));
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_lost_while_the_password_changed_is_tried_once_and_never_over_rest() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.tags().categories().await.unwrap();
+    sim.fault(&json!({ "kind": "password", "password": "rotated-password" }));
+    sim.fault(&json!({ "kind": "sessions" }));
+    for _ in 0..3 {
+        assert_eq!(*client.tags().categories().await.unwrap_err().fault(), Fault::InvalidLogin);
+    }
+    assert_eq!(sim.sessions().refused, 1);
+}
+
+#[tokio::test]
+async fn an_idle_session_is_logged_out_and_one_in_use_is_kept_alive() {
+    let sim = Vcsim::start();
+    let mut settings = sim.settings();
+    settings.deadlines.idle = Duration::from_millis(100);
+    settings.deadlines.keep_alive = Duration::from_millis(50);
+    let client = Client::new(settings).unwrap();
+    let held = client.keep_alive();
+    client.tags().categories().await.unwrap();
+    let before = sim.count("CurrentTime");
+    while sim.count("CurrentTime") < before + 3 {
+        // Kept alive by the clock alone; there is no event to wait for.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let open = sim.sessions();
+    assert_eq!((open.soap, open.rest), (1, 1));
+    drop(held);
+    sim.sessions_become(0, 0).await;
+    let quiet = sim.count("CurrentTime");
+    client.clock().await.unwrap();
+    assert_eq!(sim.count("CurrentTime"), quiet + 1, "the client is usable after an idle logout");
+    sim.sessions_become(0, 0).await;
+    assert_eq!(sim.count("Login"), 2);
+}
+
+#[tokio::test]
+async fn the_last_clone_takes_its_sessions_with_it() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let clone = client.clone();
+    client.tags().categories().await.unwrap();
+    drop(client);
+    clone.clock().await.unwrap();
+    assert_eq!(sim.sessions().soap, 1, "a clone still lives");
+    drop(clone);
+    sim.sessions_become(0, 0).await;
+}
+
+#[tokio::test]
+async fn a_caller_who_loses_patience_during_the_login_leaves_no_session_behind() {
+    let sim = Vcsim::start();
+    sim.fault(&json!({ "kind": "latency", "method": "Login", "milliseconds": 500 }));
+    let client = sim.client();
+    let impatient = tokio::time::timeout(Duration::from_millis(100), client.clock()).await;
+    assert!(impatient.is_err());
+    // The login goes on without its caller; logout waits for it and ends what it made.
+    client.logout().await.unwrap();
+    assert_eq!(sim.sessions(), crate::vcsim::Sessions { soap: 0, rest: 0, logins: 1, refused: 0 });
+}
+
+#[tokio::test]
+async fn a_login_whose_answer_breaks_off_leaves_no_session_behind() {
+    let sim = Vcsim::start();
+    sim.fault(&json!({ "kind": "drop", "method": "Login", "count": 1 }));
+    let client = sim.client();
+    assert!(matches!(client.clock().await.unwrap_err().fault(), Fault::Dropped(_)));
+    assert_eq!(sim.sessions().soap, 0);
+    client.clock().await.unwrap();
+    client.logout().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}

@@ -1,0 +1,59 @@
+//! The wire log: one event per call, complete, and the same id at the server.
+
+use serde_json::{Value, json};
+use vsphere::{Calls, Client, Want};
+
+use crate::{logs::Log, vcsim::Vcsim};
+
+async fn some_of_everything(sim: &Vcsim, client: &Client) {
+    client.inventory(Want::Infrastructure).await.unwrap();
+    sim.fault(&json!({ "kind": "status", "code": 503, "method": "CurrentTime", "count": 1 }));
+    client.clock().await.unwrap();
+    client.tags().categories().await.unwrap();
+    let folder = client.find_by_path("/dc-a/vm").await.unwrap().unwrap();
+    sim.fault(&json!({ "kind": "privileges", "missing": ["Folder.Create"], "object": "*" }));
+    client.ensure_folder(&folder, "x").await.unwrap_err();
+    client.logout().await.unwrap();
+}
+
+#[test]
+fn every_call_is_one_event_with_all_its_fields_and_stays_in_the_ring() {
+    let sim = Vcsim::start();
+    let log = Log::begin();
+    let mut settings = sim.settings();
+    settings.calls = Calls::new(100);
+    let client = Client::new(settings).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(some_of_everything(&sim, &client));
+    let text = log.text();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<&Value> = events.iter().filter(|event| event["target"] == "vsphere::call").map(|event| &event["fields"]).collect();
+    let ring: Vec<Value> = serde_json::from_str(&client.calls().json()).unwrap();
+    assert_eq!(events.len(), ring.len());
+    for (event, call) in events.iter().zip(&ring) {
+        for field in ["operation", "server", "api", "method", "object", "duration_ms", "bytes_out", "bytes_in", "result", "retries"] {
+            assert_eq!(event.get(field).unwrap_or(&Value::Null), &call[field], "{field} of {call}");
+        }
+    }
+    let find = |method: &str| ring.iter().find(|call| call["method"] == method).unwrap();
+    assert_eq!(find("CurrentTime")["retries"], 1);
+    assert_eq!(find("CreateFolder")["result"], "NoPermission");
+    assert!(find("RetrievePropertiesEx")["bytes_in"].as_u64().unwrap() > 1000);
+    assert_eq!(find("GET /rest/com/vmware/cis/tagging/category")["api"], "rest");
+    assert_eq!(client.calls().csv().lines().count(), ring.len() + 1);
+    let numbers: Vec<_> = ring.iter().map(|call| call["sequence"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+}
+
+#[tokio::test]
+async fn the_ring_agrees_with_what_the_server_counted() {
+    let sim = Vcsim::with(&["a"], 900);
+    let client = sim.client();
+    client.inventory(Want::Vms).await.unwrap();
+    client.tags().categories().await.unwrap();
+    client.logout().await.unwrap();
+    let calls = client.calls().recent();
+    let (requests, received) = sim.traffic();
+    assert_eq!(calls.len() as u64, requests);
+    assert_eq!(calls.iter().map(|call| call.bytes_in).sum::<u64>(), received);
+}
