@@ -50,7 +50,6 @@ func TestTheTwoGenerationsCarryTheRulesAboutVCentersTheyAreChosenFor(t *testing.
 			"vcenters must have unique server values", "vcenters is required once set and cannot be removed",
 			"Cannot add and remove vCenters at the same time",
 		},
-		"next/featuregate.yaml":                     {"VSphereMultiVCenterDay2"},
 		"any/crds/machineautoscalers.yaml":          {"autoscaling.openshift.io"},
 		"any/crds/credentialsrequests.yaml":         {"cloudcredential.openshift.io"},
 		"any/webhooks/controlplanemachinesets.yaml": {"ValidatingWebhookConfiguration"},

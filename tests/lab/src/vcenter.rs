@@ -158,6 +158,15 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     write().map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
+/// Waits for the line a simulator prints when it listens, and returns the address of its first vCenter.
+pub async fn configured(simulator: &mut tokio::process::Child) -> Result<String, String> {
+    use tokio::io::AsyncBufReadExt as _;
+    let stdout = simulator.stdout.take().ok_or("its output is not read")?;
+    let line = tokio::io::BufReader::new(stdout).lines().next_line().await.map_err(|error| error.to_string())?;
+    let ready: Value = serde_json::from_str(&line.ok_or("it ended before it listened")?).map_err(|error| error.to_string())?;
+    ready["vcenters"][0]["address"].as_str().map(str::to_owned).ok_or_else(|| format!("it printed {ready}"))
+}
+
 /// The simulator's control socket.
 #[derive(Clone)]
 pub struct Control {

@@ -1,5 +1,6 @@
 //! The command line: one file per command with something to say.
 
+mod bench;
 mod logs;
 mod rehearse;
 mod status;
@@ -79,6 +80,12 @@ enum Command {
         /// Leave the lab running
         #[arg(long)]
         keep: bool,
+    },
+    /// Measure the vSphere client beside govmomi
+    Bench {
+        /// Write the report, JSON, to this file
+        #[arg(long)]
+        report: Option<PathBuf>,
     },
     /// Build what is missing of the programs the lab runs, and list them
     Tools {
@@ -199,6 +206,7 @@ async fn command(command: Command) -> Result<u8, Failure> {
         Command::Kubeconfig { name } => println!("{}", kubeconfig(&home::choose(name.as_deref())?).display()),
         Command::Kubectl { name, arguments } => return kubectl(&home::choose(name.as_deref())?, &arguments).await,
         Command::Rehearse { shape, report, keep } => return rehearse::rehearse(&shape, report.as_deref(), keep).await,
+        Command::Bench { report } => bench::bench(report.as_deref()).await?,
         Command::Tools { export: _, print: Some(name) } => tools::print(&name).await?,
         Command::Tools { export, print: None } => tools::command(export).await?,
         Command::Run { shape, name, net } => return Ok(supervisor::run(&order(shape, Some(name), net.as_deref())?).await),

@@ -1,0 +1,222 @@
+//! `bench`: our vSphere client beside govmomi, the same work against the same simulator in the same run.
+//!
+//! Each measurement is a process of its own against a fresh simulator; time and memory are what that process says, requests and
+//! bytes what the simulator's proxy counted. Ours and the peer's take turns, and the median of each is reported.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::Failure;
+use crate::pki::Authority;
+use crate::tools::{Progress, Tools};
+use crate::vcenter::{Control, configured};
+
+const ROUNDS: usize = 3;
+const PEER: &str = "govmomi";
+
+/// A piece of work: its name in the report, what our program and the peer call it, and how many machines the vCenter holds.
+struct Work {
+    name: &'static str,
+    ours: &'static str,
+    peer: &'static [&'static str],
+    machines: usize,
+    list: Option<List>,
+}
+
+#[derive(Clone, Copy)]
+enum List {
+    Uuids(usize),
+    Objects(usize),
+}
+
+const WORKS: &[Work] = &[
+    Work { name: "inventory", ours: "inventory", peer: &["inventory"], machines: 100, list: None },
+    Work { name: "inventory_10000_vms_there", ours: "inventory", peer: &["inventory"], machines: 10_000, list: None },
+    Work { name: "inventory_50000_vms_there", ours: "inventory", peer: &["inventory"], machines: 50_000, list: None },
+    Work { name: "inventory_with_10000_vms", ours: "inventory-vms", peer: &["inventory", "--vms"], machines: 10_000, list: None },
+    Work { name: "500_uuids", ours: "uuids", peer: &["uuids", "--parallel", "4"], machines: 1_000, list: Some(List::Uuids(500)) },
+    Work { name: "20_tags_on_200_objects", ours: "tags", peer: &["tags"], machines: 1_000, list: Some(List::Objects(200)) },
+    Work { name: "1000_small_calls", ours: "calls", peer: &["calls"], machines: 100, list: None },
+];
+
+/// What one process did.
+#[derive(Clone, Copy, Default)]
+struct Measured {
+    seconds: f64,
+    peak_mb: f64,
+    requests: f64,
+    bytes: f64,
+}
+
+pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
+    let mut progress = Progress::stderr();
+    let tools = Tools::prepare(&mut progress).await?;
+    progress.line("building our side");
+    let ours = our_program().await?;
+    let mut cases = Vec::new();
+    println!("{:<44} {:>12} {:>12} {:>8}", "", "vmi", PEER, "ratio");
+    for work in WORKS {
+        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+        for round in 1..=ROUNDS {
+            progress.status(&format!("{} {round}/{ROUNDS}", work.name));
+            let site = Site::start(tools.path("vcsim")?, work).await?;
+            mine.push(site.run(site.our_command(&ours, work), "vmi-bench").await?);
+            let site = Site::start(tools.path("vcsim")?, work).await?;
+            theirs.push(site.run(site.peer_command(tools.path("bench")?, work), "govmomi-bench").await?);
+        }
+        progress.clear();
+        let figures: [(&str, &str, fn(&Measured) -> f64); 4] = [
+            ("seconds", "s", |measured| measured.seconds),
+            ("requests", "requests", |measured| measured.requests),
+            ("received", "bytes", |measured| measured.bytes),
+            ("peak_memory", "MB", |measured| measured.peak_mb),
+        ];
+        for (figure, unit, of) in figures {
+            let (ours, peer) = (median(&mine, of), median(&theirs, of));
+            let name = format!("{}.{figure}", work.name);
+            println!("{name:<44} {ours:>12.3} {peer:>12.3} {:>8.2}", ours / peer);
+            cases.push(json!({"name": name, "ours": ours, "peer": peer, "peer_name": PEER, "unit": unit, "better": "lower"}));
+        }
+    }
+    if let Some(path) = report {
+        std::fs::write(path, format!("{:#}\n", json!({"cases": cases})))
+            .map_err(|error| Failure { message: format!("cannot write the report {}: {error}", path.display()), code: 2 })?;
+    }
+    Ok(())
+}
+
+fn median(measured: &[Measured], of: fn(&Measured) -> f64) -> f64 {
+    let mut values: Vec<f64> = measured.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Builds the example `work` of the client the way the operator is shipped, and asks cargo where it went.
+async fn our_program() -> Result<PathBuf, Failure> {
+    let output = tokio::process::Command::new("cargo")
+        .args(["build", "--quiet", "--profile", "lean", "--package", "vsphere", "--example", "work", "--message-format", "json"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .await?;
+    let built = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let found =
+        built.filter(|message| message["target"]["name"] == "work").find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    found.ok_or_else(|| Failure { message: "cargo could not build the example `work` of the package vsphere".to_owned(), code: 1 })
+}
+
+/// A simulator with one vCenter, for one measurement.
+struct Site {
+    folder: PathBuf,
+    address: String,
+    control: Control,
+    list: PathBuf,
+    _simulator: tokio::process::Child,
+}
+
+const USER: &str = "bench@vsphere.local";
+const PASSWORD: &str = "not-a-secret";
+
+impl Site {
+    async fn start(program: &Path, work: &Work) -> Result<Site, Failure> {
+        let broken = |message: String| Failure { message: format!("the benchmark's simulator: {message}"), code: 1 };
+        let folder = std::env::temp_dir().join(format!("vmi-bench-{}", std::process::id()));
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        let authority = Authority::new("bench-ca").map_err(|error| broken(error.to_string()))?;
+        let pair = authority.server("bench", &["127.0.0.1"]).map_err(|error| broken(error.to_string()))?;
+        for (name, text) in [("ca.pem", &authority.certificate), ("server.crt", &pair.certificate), ("server.key", &pair.key)] {
+            std::fs::write(folder.join(name), text)?;
+        }
+        let socket = folder.join("control.sock");
+        let config = json!({"control": socket, "vcenters": [{
+            "name": "bench", "listen": "127.0.0.1:0", "certificate": folder.join("server.crt"), "key": folder.join("server.key"),
+            "username": USER, "password": PASSWORD, "version": "8.0.3", "instanceUuid": "5a5e0000-0000-4000-8000-00000000beac",
+            "datacenters": [{
+                "name": "dc", "datastores": ["ds-1", "ds-2"], "networks": ["net-1", "net-2"], "folders": ["a/b", "c"],
+                "clusters": [{"name": "cluster-1", "hosts": 8, "resourcePools": ["pool-1"]}, {"name": "cluster-2", "hosts": 8}],
+                "templates": [{"name": "template", "hardware": "vmx-19", "diskGiB": 16}],
+            }],
+            "synthetic": work.machines,
+        }]});
+        let file = folder.join("vcsim.json");
+        std::fs::write(&file, config.to_string())?;
+        let mut simulator =
+            tokio::process::Command::new(program).arg("--config").arg(&file).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let address = configured(&mut simulator).await.map_err(broken)?;
+        let control = Control { socket };
+        let list = folder.join("list");
+        if let Some(wanted) = work.list {
+            let machines = control.get("/vms").await.map_err(|error| broken(error.to_string()))?;
+            std::fs::write(&list, listed(&machines, wanted))?;
+        }
+        Ok(Site { folder, address, control, list, _simulator: simulator })
+    }
+
+    fn our_command(&self, program: &Path, work: &Work) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(program);
+        command.args([work.ours, &self.address]).arg(self.folder.join("ca.pem"));
+        command.env("VCENTER_USER", USER).env("VCENTER_PASSWORD", PASSWORD);
+        if work.list.is_some() {
+            command.arg(&self.list);
+        }
+        command
+    }
+
+    fn peer_command(&self, program: &Path, work: &Work) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(program);
+        command.args(work.peer).arg("--url").arg(format!("https://{}/sdk", self.address)).arg("--ca").arg(self.folder.join("ca.pem"));
+        command.args(["--username", USER, "--password", PASSWORD]);
+        if work.list.is_some() {
+            command.arg("--file").arg(&self.list);
+        }
+        command
+    }
+
+    async fn run(&self, mut command: tokio::process::Command, client: &str) -> Result<Measured, Failure> {
+        let broken = |message: String| Failure { message: format!("the benchmark of {client}: {message}"), code: 1 };
+        let output = command.stdin(Stdio::null()).output().await?;
+        if !output.status.success() {
+            return Err(broken(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        let said: Value = serde_json::from_slice(&output.stdout).map_err(|error| broken(error.to_string()))?;
+        let calls = self.control.get("/calls").await.map_err(|error| broken(error.to_string()))?;
+        let sum = |key: &str| -> f64 {
+            let own =
+                calls.as_array().into_iter().flatten().filter(|call| call["client"].as_str().is_some_and(|name| name.contains(client)));
+            own.filter_map(|call| call[key].as_f64()).sum()
+        };
+        let measured = Measured {
+            seconds: said["seconds"].as_f64().unwrap_or_default(),
+            peak_mb: said["peakMb"].as_f64().unwrap_or_default(),
+            requests: sum("count"),
+            bytes: sum("bytesOut"),
+        };
+        if measured.requests == 0.0 {
+            return Err(broken("the simulator saw no call of it".to_owned()));
+        }
+        Ok(measured)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // The next site begins with an empty folder of the same name; what the last one leaves is litter, not an error.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// UUIDs or objects of the first machines that are no templates, one a line.
+fn listed(machines: &Value, wanted: List) -> String {
+    let all = machines.as_array().into_iter().flatten().filter(|machine| machine["template"] != true);
+    let text = |machine: &Value, key: &str| machine[key].as_str().unwrap_or_default().to_owned();
+    let lines: Vec<String> = match wanted {
+        List::Uuids(count) => all.take(count).map(|machine| text(machine, "uuid")).collect(),
+        List::Objects(count) => all.take(count).map(|machine| format!("VirtualMachine:{}", text(machine, "reference"))).collect(),
+    };
+    lines.join("\n")
+}
