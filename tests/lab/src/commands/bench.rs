@@ -50,6 +50,16 @@ struct Measured {
     bytes: f64,
 }
 
+/// A figure of the report, its unit, and where it is.
+type Figure = (&'static str, &'static str, fn(&Measured) -> f64);
+
+const FIGURES: [Figure; 4] = [
+    ("seconds", "s", |measured| measured.seconds),
+    ("requests", "requests", |measured| measured.requests),
+    ("received", "bytes", |measured| measured.bytes),
+    ("peak_memory", "MB", |measured| measured.peak_mb),
+];
+
 pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
     let mut progress = Progress::stderr();
     let tools = Tools::prepare(&mut progress).await?;
@@ -67,13 +77,7 @@ pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
             theirs.push(site.run(site.peer_command(tools.path("bench")?, work), "govmomi-bench").await?);
         }
         progress.clear();
-        let figures: [(&str, &str, fn(&Measured) -> f64); 4] = [
-            ("seconds", "s", |measured| measured.seconds),
-            ("requests", "requests", |measured| measured.requests),
-            ("received", "bytes", |measured| measured.bytes),
-            ("peak_memory", "MB", |measured| measured.peak_mb),
-        ];
-        for (figure, unit, of) in figures {
+        for (figure, unit, of) in FIGURES {
             let (ours, peer) = (median(&mine, of), median(&theirs, of));
             let name = format!("{}.{figure}", work.name);
             println!("{name:<44} {ours:>12.3} {peer:>12.3} {:>8.2}", ours / peer);
