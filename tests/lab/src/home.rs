@@ -86,6 +86,11 @@ pub fn of(name: &str) -> PathBuf {
     folder().join(name)
 }
 
+/// What a lab's own process has to say; beside the folder, for it begins before the folder is there.
+pub fn log_of(name: &str) -> PathBuf {
+    folder().join(format!("{name}.log"))
+}
+
 /// What a lab's processes carry in their environment.
 pub fn mark(name: &str) -> String {
     of(name).display().to_string()
@@ -187,6 +192,17 @@ pub fn clear(name: &str) -> Result<usize, Error> {
     }
 }
 
+/// [`clear`], and the lab's log too: nothing is left.
+pub fn forget(name: &str) -> Result<(), Error> {
+    clear(name)?;
+    let log = log_of(name);
+    match fs::remove_file(&log) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(at(&log)(error)),
+    }
+}
+
 /// A block that no lab of this user and no other program uses. Labs of other users and homes look at the same time, so each
 /// begins at a place of its own.
 fn free_block(running: &[Record]) -> Result<Block, net::Error> {
@@ -210,8 +226,10 @@ pub fn reserve(name: &str, shape: &str, wanted: Option<Block>) -> Result<Record,
         return Err(Error::Running(name.to_owned()));
     }
     for left in names()? {
-        if !running.iter().any(|record| record.name == left) {
+        if left == name {
             clear(&left)?;
+        } else if !running.iter().any(|record| record.name == left) {
+            forget(&left)?;
         }
     }
     let block = match wanted {

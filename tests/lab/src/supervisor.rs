@@ -49,6 +49,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Failed { code, .. } => *code,
+            Error::Home(home::Error::Running(_)) => 2,
             _ => 1,
         }
     }
@@ -63,6 +64,10 @@ pub struct Running {
 impl Running {
     /// Starts a lab and returns when it is healthy. A `tied` one ends with this process, the other outlives it.
     pub async fn start(order: &Order, tied: bool, mut tell: impl FnMut(&str)) -> Result<Running, Error> {
+        // Before its log is begun anew: a running lab's is still being written.
+        if home::read(&order.name).is_ok_and(|record| record.is_some_and(|record| home::is_running(&record))) {
+            return Err(home::Error::Running(order.name.clone()).into());
+        }
         let own = process::own_binary()?;
         let mark = home::mark(&order.name);
         let mut command = if tied { process::tied(&mark, &own)? } else { detached(&own, &mark) };
@@ -71,7 +76,7 @@ impl Running {
         if let Some(block) = order.block {
             command.arg("--net").arg(format!("127.{}", block.0));
         }
-        let log = home::folder().join(format!("{}.log", order.name));
+        let log = home::log_of(&order.name);
         std::fs::create_dir_all(home::folder())?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?);
         let mut child = command.spawn()?;
@@ -94,7 +99,7 @@ impl Running {
             process::signal(pid, rustix::process::Signal::TERM)?;
             self.child.wait().await?;
         }
-        home::clear(&self.record.name)?;
+        home::forget(&self.record.name)?;
         Ok(())
     }
 
@@ -120,7 +125,7 @@ pub async fn end(record: &Record) -> Result<(), Error> {
     if let Err(error) = waited {
         return Err(io::Error::other(error).into());
     }
-    home::clear(&record.name)?;
+    home::forget(&record.name)?;
     Ok(())
 }
 

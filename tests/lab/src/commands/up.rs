@@ -22,7 +22,11 @@ pub async fn up(order: Order) -> Result<(), Failure> {
     }
     println!();
     println!("next:");
-    for verb in ["kubectl get nodes,machines -A", "status", "logs cloud-controller-manager", "down"] {
+    let (objects, component) = match record.vcenters.is_empty() {
+        true => ("nodes", "kube-apiserver"),
+        false => ("nodes,machines -A", "cloud-controller-manager"),
+    };
+    for verb in [&format!("kubectl get {objects}"), "status", &format!("logs {component}"), "down"] {
         println!("  vmi-lab {verb}");
     }
     Ok(())
@@ -52,9 +56,7 @@ pub async fn down(name: Option<&str>, all: bool) -> Result<(), Failure> {
         match home::read(&name) {
             Ok(Some(record)) if home::is_running(&record) => supervisor::end(&record).await?,
             // Crashed, or its record is unreadable: whatever still carries its mark goes.
-            _ => {
-                home::clear(&name)?;
-            }
+            _ => home::forget(&name)?,
         }
         println!("lab {name} is gone");
     }
