@@ -4,7 +4,7 @@ use kube::ResourceExt as _;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use vmi_lab::cluster::{config, machines};
-use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE, MACHINE, MACHINE_SET};
+use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE, MACHINE, MACHINE_SET, NODE};
 
 use crate::support::lab::Lab;
 use crate::support::openshift::{
@@ -72,6 +72,7 @@ async fn move_everything(lab: &Lab) -> TestResult {
     created_on_target_domains_is_refused(lab).await?;
     move_control_plane(lab, &target.server).await?;
     assert_eq!(virtual_machines(lab, "b").await?.len(), 3);
+    new_nodes_are_labelled_from_tags(lab).await?;
     lab.settled().await?;
     empty_machine_set_guards_the_source(lab, &source.server).await
 }
@@ -103,6 +104,25 @@ async fn move_control_plane(lab: &Lab, target: &str) -> TestResult {
                 None if masters.len() != 3 => Err(format!("{} masters", masters.len())),
                 None => Ok(()),
             }
+        })
+        .await?;
+    Ok(())
+}
+
+/// With a second failure domain zones are on: the real cloud controller manager reads the tags of a new node's place.
+async fn new_nodes_are_labelled_from_tags(lab: &Lab) -> TestResult {
+    let mut cache = lab.watch(&[MACHINE, NODE]).await;
+    cache
+        .until("the new nodes to be labelled", PATIENCE, |cache| {
+            for machine in cache.list(MACHINE).into_iter().filter(|machine| is_master(machine)) {
+                let node = cache.get(NODE, "", &machine.name_any()).ok_or_else(|| format!("no node {}", machine.name_any()))?;
+                for (label, wanted) in [("topology.kubernetes.io/region", "region-b"), ("topology.kubernetes.io/zone", "zone-b")] {
+                    if node.labels().get(label).is_none_or(|is| is != wanted) {
+                        return Err(format!("{} has {label} {:?}", node.name_any(), node.labels().get(label)));
+                    }
+                }
+            }
+            Ok(())
         })
         .await?;
     Ok(())

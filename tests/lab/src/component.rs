@@ -41,10 +41,6 @@ impl Component {
         Ok(Component { name: name.to_owned(), log, child })
     }
 
-    pub fn pid(&self) -> Option<u32> {
-        self.child.id()
-    }
-
     /// Returns when the program has ended, which no program of the lab does of itself.
     pub async fn died(&mut self) -> Error {
         match self.child.wait().await {
@@ -70,6 +66,12 @@ impl Component {
             let _ = self.child.kill().await;
         }
     }
+}
+
+/// Returns when one of the programs has ended.
+pub async fn any_died(components: &mut [Component]) -> Error {
+    let deaths = components.iter_mut().map(|component| Box::pin(component.died()));
+    futures::future::select_all(deaths).await.0
 }
 
 /// The last lines of a file, or why it cannot be read.

@@ -29,11 +29,9 @@ pub struct Programs {
     pub scheduler: PathBuf,
 }
 
-/// A running control plane.
+/// How a running control plane is reached.
 pub struct ControlPlane {
     pub client: Client,
-    /// The administrator's kubeconfig file.
-    pub kubeconfig: PathBuf,
     pub url: String,
     /// Signs everything inside the cluster: servers, clients, webhooks.
     pub authority: Authority,
@@ -41,7 +39,6 @@ pub struct ControlPlane {
     pub kubelet: Pair,
     /// The socket on which the apiserver expects its way to nodes and Services.
     pub egress: PathBuf,
-    components: Vec<Component>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +58,8 @@ pub enum Error {
 }
 
 impl ControlPlane {
-    /// Starts everything below `folder` and returns when the apiserver answers and the controllers are starting.
-    pub async fn start(mark: &str, folder: &Path, block: Block, programs: &Programs) -> Result<ControlPlane, Error> {
+    /// Starts everything below `folder` and returns, with its programs, when the apiserver answers and the controllers are starting.
+    pub async fn start(mark: &str, folder: &Path, block: Block, programs: &Programs) -> Result<(ControlPlane, Vec<Component>), Error> {
         let address = block.control_plane();
         for port in [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT] {
             net::check_free(SocketAddr::new(address, port))?;
@@ -100,20 +97,7 @@ impl ControlPlane {
         let scheduler =
             Component::start(mark, &logs, "kube-scheduler", &programs.scheduler, &scheduler_arguments(address, &scheduler), &frugal)?;
         let components = vec![etcd, apiserver, manager, scheduler];
-        Ok(ControlPlane { client, kubeconfig, url, authority, kubelet, egress, components })
-    }
-
-    /// Returns when one of the programs has ended.
-    pub async fn died(&mut self) -> Error {
-        let deaths = self.components.iter_mut().map(|component| Box::pin(component.died()));
-        futures::future::select_all(deaths).await.0.into()
-    }
-
-    /// Ends everything, the apiserver's clients first.
-    pub async fn stop(self) {
-        for component in self.components.into_iter().rev() {
-            component.stop().await;
-        }
+        Ok((ControlPlane { client, url, authority, kubelet, egress }, components))
     }
 }
 
@@ -278,7 +262,9 @@ pub async fn client(kubeconfig: &Path) -> Result<Client, Error> {
     // Two providers would make rustls refuse to choose; a second installation of the same one is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let file = Kubeconfig::read_from(kubeconfig).map_err(|error| explain(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| explain(&error))?;
+    let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| explain(&error))?;
+    // A lab is on this machine's loopback addresses: a proxy that the environment names cannot know them.
+    config.proxy_url = None;
     Client::try_from(config).map_err(|error| explain(&error))
 }
 

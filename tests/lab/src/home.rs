@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::net::{BLOCKS, Block};
 use crate::{net, process};
 
+/// The kernel's limit for the path of a socket, its end mark included.
+const SOCKET_PATH: usize = 108;
+
 /// What is known of a lab from outside.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
@@ -46,6 +49,8 @@ pub enum Error {
     Running(String),
     #[error("{0:?} cannot be a lab's name: letters, digits and dashes, at most 24 of them")]
     BadName(String),
+    #[error("the lab's folder {folder} has too long a path for the sockets in it: set VMI_LAB_HOME to a shorter one", folder = .0.display())]
+    TooLong(PathBuf),
     #[error(transparent)]
     Net(#[from] net::Error),
 }
@@ -68,7 +73,8 @@ pub fn folder() -> PathBuf {
         return chosen.clone();
     }
     match std::env::var_os("VMI_LAB_HOME") {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
+        // Absolute, for pods have folders of their own as working directories and the path is the lab's mark.
+        Some(folder) if !folder.is_empty() => std::path::absolute(&folder).unwrap_or_else(|_| PathBuf::from(&folder)),
         _ => std::env::temp_dir().join(format!("vmi-lab-{}", rustix::process::getuid().as_raw())),
     }
 }
@@ -220,6 +226,9 @@ fn free_block(running: &[Record]) -> Result<Block, net::Error> {
 /// Prepares an empty folder and a block for a new lab. What crashed labs left behind is cleared first, this one's and the others'.
 pub fn reserve(name: &str, shape: &str, wanted: Option<Block>) -> Result<Record, Error> {
     check_name(name)?;
+    if of(name).join("egress.sock").as_os_str().len() >= SOCKET_PATH {
+        return Err(Error::TooLong(of(name)));
+    }
     let _lock = lock()?;
     let running = running()?;
     if running.iter().any(|record| record.name == name) {

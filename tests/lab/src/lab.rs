@@ -20,8 +20,13 @@ use crate::{health, net, nodes, process};
 /// A running lab.
 pub struct Lab {
     pub record: Record,
-    control_plane: ControlPlane,
-    vcsim: Option<Component>,
+    /// In the order in which they were started.
+    components: Vec<Component>,
+    inside: Inside,
+}
+
+/// What runs in this very process.
+struct Inside {
     agent: agent::Agent,
     _egress: agent::egress::Egress,
     _nodes: tokio::task::JoinSet<()>,
@@ -83,66 +88,30 @@ impl Lab {
             Ok::<_, Error>(Some((component, control)))
         };
         let plane = async { Ok(ControlPlane::start(&mark, &folder, block, &programs).await?) };
-        let (control_plane, simulator) = tokio::try_join!(plane, simulator)?;
-        let client = control_plane.client.clone();
-
-        let egress = agent::egress::start(&control_plane.egress, SocketAddr::new(block.control_plane(), KUBELET_PORT), &client).await?;
-        let agent = agent::start(agent::Settings {
-            client: client.clone(),
-            directory: folder.join("pods"),
-            programs: programs_of(tools)?,
-            address: block.pods(),
-            listen: SocketAddr::new(block.control_plane(), KUBELET_PORT),
-            serving: agent::Identity { certificate: control_plane.kubelet.certificate.clone(), key: control_plane.kubelet.key.clone() },
-            client_ca: control_plane.authority.certificate.clone(),
-            apiserver: control_plane.url.clone(),
-            cluster_ca: control_plane.authority.certificate.clone(),
-            mark: mark.clone(),
-        })
-        .await?;
-
-        let mut followers = tokio::task::JoinSet::new();
+        let ((control_plane, plane), simulator) = tokio::try_join!(plane, simulator)?;
+        let (simulator, control) = simulator.unzip();
+        let mut components: Vec<Component> = simulator.into_iter().chain(plane).collect();
         let vcenters: Vec<Vcenter> = vcenters.into_iter().map(|(vcenter, _)| vcenter).collect();
-        let vcsim = match simulator {
-            Some((component, control)) => {
-                let installation = Installation { shape, folder: &folder, tools, control_plane: &control_plane, vcenters: &vcenters };
-                installation.run(&control, block.pods(), &mut followers, progress).await?;
-                Some(component)
-            }
-            None => {
-                progress("installing OpenShift's CRDs");
-                let manifests = tools.manifests(shape.generation.name())?;
-                cluster::apply_all(&client, &cluster::foundation()).await?;
-                crds::install(&client, &crds::read(&manifests.join("crds"), shape)?).await?;
-                plain_nodes(&client, shape.plain_nodes).await?;
-                None
-            }
+        let installation = Installation { shape, folder: &folder, tools, control_plane: &control_plane, vcenters: &vcenters, block };
+        let inside = tokio::select! {
+            inside = installation.run(mark, control.as_ref(), progress) => inside?,
+            error = component::any_died(&mut components) => return Err(error.into()),
         };
-        progress("waiting until everything is healthy");
-        health::wait(&client, shape).await?;
-
         record.boot_seconds = Some(began.elapsed().as_secs_f64());
         home::write(&record)?;
-        Ok(Lab { record, control_plane, vcsim, agent, _egress: egress, _nodes: followers })
+        Ok(Lab { record, components, inside })
     }
 
-    /// Returns, with the reason, when a part that the lab cannot do without has ended.
+    /// Returns, with the reason, when a program that the lab cannot do without has ended.
     pub async fn died(&mut self) -> Error {
-        match &mut self.vcsim {
-            Some(vcsim) => tokio::select! {
-                error = vcsim.died() => error.into(),
-                error = self.control_plane.died() => error.into(),
-            },
-            None => self.control_plane.died().await.into(),
-        }
+        component::any_died(&mut self.components).await.into()
     }
 
     /// Ends everything: pods first, for they hold sessions and leases, then what they spoke to.
     pub async fn stop(self) {
-        self.agent.shutdown().await;
-        self.control_plane.stop().await;
-        if let Some(vcsim) = self.vcsim {
-            vcsim.stop().await;
+        self.inside.agent.shutdown().await;
+        for component in self.components.into_iter().rev() {
+            component.stop().await;
         }
     }
 }
@@ -176,25 +145,59 @@ async fn plain_nodes(client: &kube::Client, count: u8) -> Result<(), Error> {
     Ok(())
 }
 
-/// What it takes to install OpenShift into a running control plane.
+/// What it takes to fill a running control plane.
 struct Installation<'a> {
     shape: &'a Shape,
     folder: &'a Path,
     tools: &'a Tools,
     control_plane: &'a ControlPlane,
     vcenters: &'a [Vcenter],
+    block: net::Block,
 }
 
 impl Installation<'_> {
-    async fn run(
-        &self,
-        control: &Control,
-        pods: std::net::IpAddr,
-        followers: &mut tokio::task::JoinSet<()>,
-        progress: Progress<'_>,
-    ) -> Result<(), Error> {
+    /// Starts what runs in this process, installs the shape, and returns when all of it is healthy.
+    async fn run(&self, mark: String, control: Option<&Control>, progress: Progress<'_>) -> Result<Inside, Error> {
+        let (plane, client) = (self.control_plane, &self.control_plane.client);
+        let kubelet = SocketAddr::new(self.block.control_plane(), KUBELET_PORT);
+        let egress = agent::egress::start(&plane.egress, kubelet, client).await?;
+        let agent = agent::start(agent::Settings {
+            client: client.clone(),
+            directory: self.folder.join("pods"),
+            programs: programs_of(self.tools)?,
+            address: self.block.pods(),
+            listen: kubelet,
+            serving: agent::Identity { certificate: plane.kubelet.certificate.clone(), key: plane.kubelet.key.clone() },
+            client_ca: plane.authority.certificate.clone(),
+            apiserver: plane.url.clone(),
+            cluster_ca: plane.authority.certificate.clone(),
+            mark,
+        })
+        .await?;
+        let mut nodes = tokio::task::JoinSet::new();
+        match (control, self.vcenters.first()) {
+            (Some(control), Some(source)) => {
+                nodes.spawn(nodes::follow(client.clone(), control.clone(), config::KUBERNETES.to_owned()));
+                self.openshift(control, source, progress).await?;
+            }
+            _ => self.plain(progress).await?,
+        }
+        progress("waiting until everything is healthy");
+        health::wait(client, self.shape).await?;
+        Ok(Inside { agent, _egress: egress, _nodes: nodes })
+    }
+
+    async fn plain(&self, progress: Progress<'_>) -> Result<(), Error> {
+        progress("installing OpenShift's CRDs");
+        let client = &self.control_plane.client;
+        let manifests = self.tools.manifests(self.shape.generation.name())?;
+        cluster::apply_all(client, &cluster::foundation()).await?;
+        crds::install(client, &crds::read(&manifests.join("crds"), self.shape)?).await?;
+        plain_nodes(client, self.shape.plain_nodes).await
+    }
+
+    async fn openshift(&self, control: &Control, source: &Vcenter, progress: Progress<'_>) -> Result<(), Error> {
         let (shape, client) = (self.shape, &self.control_plane.client);
-        let Some(source) = self.vcenters.first() else { return Ok(()) };
         progress("installing OpenShift's CRDs and configuration");
         let manifests = self.tools.manifests(shape.generation.name())?;
         let all = crds::read(&manifests.join("crds"), shape)?;
@@ -204,13 +207,12 @@ impl Installation<'_> {
             async { Ok(crds::install(client, &all).await?) },
             self.prepare_source(control, source)
         )?;
-        let workloads = workloads::objects(shape, pods, &self.folder.join("payload"), &self.control_plane.authority)?;
+        let workloads = workloads::objects(shape, self.block.pods(), &self.folder.join("payload"), &self.control_plane.authority)?;
         workloads::write_payload(&self.folder.join("payload"), &all, &workloads)?;
         cluster::apply_all(client, &config::objects(shape, source, &self.control_plane.url, &gates)?).await?;
         cluster::apply_all(client, &operators::objects(&shape.version)).await?;
 
         progress("starting machines and controllers");
-        followers.spawn(nodes::follow(client.clone(), control.clone(), config::KUBERNETES.to_owned()));
         let mut rest = machines::install_control_plane(shape, source, control).await?;
         rest.extend(machines::machine_sets(shape, source));
         rest.extend(workloads);

@@ -65,12 +65,14 @@ pub fn check_free(address: SocketAddr) -> Result<(), Error> {
     }
 }
 
-/// The port of a lab's vCenters: 443, the only one every part of OpenShift honours, or 8443 where this user may not bind 443.
+/// The port of a lab's vCenters: 443, the only one every part of OpenShift honours, or the first free one from 8443 on where this
+/// user may not bind 443.
 pub fn vcenter_port(block: Block) -> Result<u16, Error> {
     match check_free(SocketAddr::new(block.vcenter(0), 443)) {
         Ok(()) => Ok(443),
         Err(Error::Listen { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
-            check_free(SocketAddr::new(block.vcenter(0), 8443)).map(|()| 8443)
+            let free = |port: &u16| (0..8).all(|index| check_free(SocketAddr::new(block.vcenter(index), *port)).is_ok());
+            (8443..8543).find(free).ok_or(Error::InUse { address: SocketAddr::new(block.vcenter(0), 8443) })
         }
         Err(error) => Err(error),
     }
@@ -79,17 +81,22 @@ pub fn vcenter_port(block: Block) -> Result<u16, Error> {
 /// Whether a lab could live in the block: nobody listens where its control plane and its first vCenter will.
 pub fn check_block(block: Block) -> Result<(), Error> {
     vcenter_port(block)?;
-    check_free(SocketAddr::new(block.control_plane(), crate::control_plane::APISERVER_PORT))
+    PORTS.iter().try_for_each(|port| check_free(SocketAddr::new(block.control_plane(), *port)))
 }
+
+/// What the supervisor's programs listen on.
+const PORTS: [u16; 4] = {
+    use crate::control_plane::{APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT};
+    [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT]
+};
 
 /// Returns when nobody listens any more where the lab in `block` did. A killed program can no longer be found a moment before it
 /// lets go of its sockets, and nothing tells when it has: this looks fifty times a second. Where another program has taken the
 /// address meanwhile it gives up after ten seconds; whoever wants the address then is told.
 pub fn wait_until_free(block: Block) {
-    use crate::control_plane::{APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT};
     let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
     let in_use = |port: &u16| matches!(check_free(SocketAddr::new(block.control_plane(), *port)), Err(Error::InUse { .. }));
-    while vcenter_port(block).is_err() || [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT].iter().any(in_use) {
+    while vcenter_port(block).is_err() || PORTS.iter().any(in_use) {
         if std::time::Instant::now() > end {
             return;
         }

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -14,6 +15,9 @@ use crate::net::Block;
 use crate::shape::{self, Shape};
 use crate::tools::{self, Progress, Tools};
 use crate::{component, net, process, requirements};
+
+/// How long a lab may take to end of itself.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -86,7 +90,11 @@ impl Running {
             match serde_json::from_str(&line) {
                 Ok(Word::Progress(text)) => tell(&text),
                 Ok(Word::Ready(record)) => return Ok(Running { record: *record, child }),
-                Ok(Word::Failed { message, code }) => return Err(Error::Failed { message, code }),
+                Ok(Word::Failed { message, code }) => {
+                    // Only when it has ended is everything of it gone that goes of itself.
+                    child.wait().await?;
+                    return Err(Error::Failed { message, code });
+                }
                 Err(_) => tell(&line),
             }
         }
@@ -97,7 +105,10 @@ impl Running {
     pub async fn stop(mut self) -> Result<(), Error> {
         if let Some(pid) = self.child.id() {
             process::signal(pid, rustix::process::Signal::TERM)?;
-            self.child.wait().await?;
+            // What does not end in its own time is ended below, with all that carries its mark.
+            if let Ok(ended) = tokio::time::timeout(GRACE, self.child.wait()).await {
+                ended?;
+            }
         }
         home::forget(&self.record.name)?;
         Ok(())
@@ -192,8 +203,8 @@ pub async fn run(order: &Order) -> u8 {
     let boot = async {
         let mut progress = Progress::stderr();
         let shape = Shape::named(&order.shape)?;
-        let tools = Tools::prepare(&mut progress).await?;
         requirements::check(&home::folder())?;
+        let tools = Tools::prepare(&mut progress).await?;
         let record = home::reserve(&order.name, &order.shape, order.block)?;
         Ok::<_, Failure>(Lab::boot(record, &shape, &tools, &mut |text| say(&Word::Progress(text.to_owned()))).await?)
     };

@@ -42,7 +42,7 @@ pub fn vmi_lab_command(home: &Path) -> TestResult<tokio::process::Command> {
 }
 
 pub async fn run(command: &mut tokio::process::Command) -> TestResult<Output> {
-    let output = command.stdin(Stdio::null()).output().await?;
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await?;
     Ok(Output {
         status: output.status,
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -65,7 +65,7 @@ impl Lab {
     /// kubectl against this lab, to be given arguments.
     pub fn kubectl_command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.kubectl);
-        command.env("KUBECONFIG", self.folder().join("kubeconfig"));
+        command.env("KUBECONFIG", self.folder().join("kubeconfig")).kill_on_drop(true);
         command
     }
 

@@ -156,34 +156,40 @@ async fn in_shape(run: &mut Run, shape: &'static str, tests: &[&Test<InLab>]) {
         let began = Instant::now();
         let mut result = guarded((test.run)(&lab)).await;
         if result.is_ok() {
-            result = lab.settled().await.map_err(|error| format!("the test left the lab unhealthy: {error}").into());
+            result = guarded(Box::pin(lab.settled())).await.map_err(|error| format!("the test left the lab unhealthy: {error}").into());
         }
         let spoiled = result.is_err();
         run.note(test.name, began, result);
         if spoiled {
             // A failed test may leave anything behind: the next one gets a new lab, so that only what is broken fails.
-            stop(lab).await;
+            if let Err(error) = stop(lab).await {
+                println!("the lab could not be ended: {error}");
+            }
             lab = match boot(shape).await {
                 Ok(lab) => lab,
                 Err(error) => return run.note(&format!("boot {shape} again"), Instant::now(), Err(error)),
             };
         }
     }
-    stop(lab).await;
+    let began = Instant::now();
+    let result = stop(lab).await;
+    run.note(&format!("end {shape}"), began, result);
 }
 
 async fn boot(shape: &str) -> TestResult<Lab> {
-    Lab::start(shape, shape).await
+    guarded(Box::pin(Lab::start(shape, shape))).await
 }
 
-async fn stop(lab: Lab) {
-    if let Err(error) = lab.stop().await {
-        println!("the lab could not be ended: {error}");
-    }
+/// Ends the lab; that a process of it is left is a failure.
+async fn stop(lab: Lab) -> TestResult {
+    let mark = vmi_lab::home::mark(&lab.record.name);
+    guarded(Box::pin(lab.stop())).await?;
+    let left = vmi_lab::process::marked(Some(&mark))?;
+    if left.is_empty() { Ok(()) } else { Err(format!("processes are left: {left:?}").into()) }
 }
 
 /// A panic or a test that takes too long is a failure like any other.
-async fn guarded(test: LocalBoxFuture<'_, TestResult>) -> TestResult {
+async fn guarded<T>(test: LocalBoxFuture<'_, TestResult<T>>) -> TestResult<T> {
     match tokio::time::timeout(DEADLINE, AssertUnwindSafe(test).catch_unwind()).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => {

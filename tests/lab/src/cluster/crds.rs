@@ -89,7 +89,7 @@ pub fn in_use_policies() -> Vec<Value> {
         let lists = |list: &str| format!("{list}.exists(fd, fd.region == {region} && fd.zone == {zone})");
         let passes = format!("!(has({labels}) && {named}) || {region} == '' || {zone} == '' || !{} || {}", lists(&before), lists(&after));
         let message = format!(
-            "'Infrastructure update would remove vSphere failure domain (region=' + {region} + ', zone=' + {zone} + ') that is still in use by {kind} ' + params.metadata.name"
+            "'Infrastructure update would remove vSphere failure domain (region=' + {region} + ', zone=' + {zone} + ') that is still in use by {kind} \\'' + params.metadata.name + '\\''"
         );
         (passes, message)
     };

@@ -136,6 +136,7 @@ macro_rules! failures {
 failures! {
     home::Error => |_| 2,
     shape::Error => |_| 2,
+    crate::requirements::Error => |_| 2,
     crate::net::Error => |_| 2,
     tools::Error => tools::Error::exit_code,
     supervisor::Error => supervisor::Error::exit_code,

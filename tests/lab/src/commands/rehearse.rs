@@ -22,8 +22,12 @@ fn name(shape: &str) -> String {
 pub async fn rehearse(shape: &str, report: Option<&Path>, keep: bool) -> Result<u8, Failure> {
     let wanted = Shape::named(shape)?;
     if let Some(path) = report {
-        // Now, not after the rehearsal it would be the only trace of.
-        write(path, "")?;
+        // Now, not after the rehearsal it would be the only trace of. What an earlier one wrote stays until then.
+        let before = path.exists();
+        std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|error| unwritable(path, &error))?;
+        if !before {
+            std::fs::remove_file(path).map_err(|error| unwritable(path, &error))?;
+        }
     }
     let mut progress = Progress::stderr();
     let tools = Tools::prepare(&mut progress).await?;
@@ -60,7 +64,7 @@ pub async fn rehearse(shape: &str, report: Option<&Path>, keep: bool) -> Result<
             "migration": null,
             "verdict": {"passed": passed, "checks": checks},
         });
-        write(path, &format!("{report:#}\n"))?;
+        std::fs::write(path, format!("{report:#}\n")).map_err(|error| unwritable(path, &error))?;
     }
     if keep {
         running.leave();
@@ -71,8 +75,8 @@ pub async fn rehearse(shape: &str, report: Option<&Path>, keep: bool) -> Result<
     Ok(u8::from(!passed))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure { message: format!("cannot write the report {}: {error}", path.display()), code: 2 })
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure { message: format!("cannot write the report {}: {error}", path.display()), code: 2 }
 }
 
 fn text(value: &Value) -> &str {

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::{Failure, kubeconfig};
-use crate::home;
 use crate::supervisor::{self, Order, Running};
 use crate::tools::{Progress, Tools, spoken};
+use crate::{home, requirements};
 
 pub async fn up(order: Order) -> Result<(), Failure> {
     let mut progress = Progress::stderr();
+    requirements::check(&home::folder())?;
     // Built here, not by the lab's own process, so that the one who waits sees how far it is.
     Tools::prepare(&mut progress).await?;
     let began = Instant::now();
