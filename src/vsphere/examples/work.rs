@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use vsphere::{Calls, Cardinality, CategorySpec, Client, Credentials, Endpoint, Identity, Ref, Settings, Trust, Uuid, Want};
+use vsphere::{Calls, Cardinality, CategorySpec, Client, Credentials, Endpoint, Identity, Proxy, Ref, Settings, Trust, Uuid, Want};
 
 const TAGS: usize = 20;
 const CALLS: usize = 1_000;
@@ -26,6 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut settings = Settings::new(endpoint, credentials, Trust::Bundle(std::fs::read(ca)?));
     settings.user_agent = "vmi-bench".to_owned();
     settings.calls = Calls::new(64);
+    settings.proxy = Proxy::none();
     let client = Client::new(settings)?;
     let done = run(&client, work, &list).await;
     client.logout().await?;
@@ -73,5 +74,5 @@ async fn run(client: &Client, work: &str, list: &str) -> Result<(), Box<dyn Erro
 fn peak_mb() -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel tells no peak")?;
-    Ok(line.trim().trim_end_matches("kB").trim().parse::<f64>()? / 1_000.0)
+    Ok(line.trim().trim_end_matches("kB").trim().parse::<f64>()? / 1_024.0)
 }

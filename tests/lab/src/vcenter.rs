@@ -140,7 +140,8 @@ pub async fn start(
     let config = folder.join("vcsim.json");
     write(&config, &json!({"control": socket, "vcenters": listed}).to_string())?;
     let arguments = ["--config".to_owned(), config.display().to_string()];
-    let mut component = Component::start(mark, &folder.join("logs"), "vcsim", program, &arguments, &[])?;
+    let mut component =
+        Component::start(mark, &folder.join("logs"), "vcsim", program, &arguments, &[("TMPDIR", folder.display().to_string())])?;
     let control = Control { socket };
     component.while_alive(control.ready()).await?;
     Ok((component, control))

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::Failure;
+use super::report::{check_writable, unwritable};
 use crate::pki::Authority;
 use crate::tools::{Progress, Tools};
 use crate::vcenter::{Control, configured};
@@ -61,6 +62,9 @@ const FIGURES: [Figure; 4] = [
 ];
 
 pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = report {
+        check_writable(path)?;
+    }
     let mut progress = Progress::stderr();
     let tools = Tools::prepare(&mut progress).await?;
     progress.line("building our side");
@@ -71,10 +75,15 @@ pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             progress.status(&format!("{} {round}/{ROUNDS}", work.name));
-            let site = Site::start(tools.path("vcsim")?, work).await?;
-            mine.push(site.run(site.our_command(&ours, work), "vmi-bench").await?);
-            let site = Site::start(tools.path("vcsim")?, work).await?;
-            theirs.push(site.run(site.peer_command(tools.path("bench")?, work), "govmomi-bench").await?);
+            let ours_first = round % 2 == 1;
+            for ours_now in [ours_first, !ours_first] {
+                let site = Site::start(tools.path("vcsim")?, work).await?;
+                if ours_now {
+                    mine.push(site.run(site.our_command(&ours, work), "vmi-bench").await?);
+                } else {
+                    theirs.push(site.run(site.peer_command(tools.path("bench")?, work), "govmomi-bench").await?);
+                }
+            }
         }
         progress.clear();
         for (figure, unit, of) in FIGURES {
@@ -85,8 +94,7 @@ pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
         }
     }
     if let Some(path) = report {
-        std::fs::write(path, format!("{:#}\n", json!({"cases": cases})))
-            .map_err(|error| Failure { message: format!("cannot write the report {}: {error}", path.display()), code: 2 })?;
+        std::fs::write(path, format!("{:#}\n", json!({"cases": cases}))).map_err(|error| unwritable(path, &error))?;
     }
     Ok(())
 }
@@ -149,8 +157,13 @@ impl Site {
         }]});
         let file = folder.join("vcsim.json");
         std::fs::write(&file, config.to_string())?;
-        let mut simulator =
-            tokio::process::Command::new(program).arg("--config").arg(&file).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let mut simulator = tokio::process::Command::new(program)
+            .arg("--config")
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .env("TMPDIR", &folder)
+            .kill_on_drop(true)
+            .spawn()?;
         let address = configured(&mut simulator).await.map_err(broken)?;
         let control = Control { socket };
         let list = folder.join("list");

@@ -3,6 +3,7 @@
 mod bench;
 mod logs;
 mod rehearse;
+mod report;
 mod status;
 mod up;
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::report::{check_writable, unwritable};
 use super::status::{resident_mb, summary};
 use super::{Failure, kubeconfig};
 use crate::cache::Cache;
@@ -22,12 +23,7 @@ fn name(shape: &str) -> String {
 pub async fn rehearse(shape: &str, report: Option<&Path>, keep: bool) -> Result<u8, Failure> {
     let wanted = Shape::named(shape)?;
     if let Some(path) = report {
-        // Now, not after the rehearsal it would be the only trace of. What an earlier one wrote stays until then.
-        let before = path.exists();
-        std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|error| unwritable(path, &error))?;
-        if !before {
-            std::fs::remove_file(path).map_err(|error| unwritable(path, &error))?;
-        }
+        check_writable(path)?;
     }
     let mut progress = Progress::stderr();
     let tools = Tools::prepare(&mut progress).await?;
@@ -73,10 +69,6 @@ pub async fn rehearse(shape: &str, report: Option<&Path>, keep: bool) -> Result<
         running.stop().await?;
     }
     Ok(u8::from(!passed))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure { message: format!("cannot write the report {}: {error}", path.display()), code: 2 }
 }
 
 fn text(value: &Value) -> &str {
