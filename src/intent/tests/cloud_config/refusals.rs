@@ -139,3 +139,20 @@ fn a_refusal_reads_as_a_sentence() {
     let without = Refused { line: None, ..with.clone() };
     assert_eq!((with.to_string(), without.to_string()), ("line 3: no".to_owned(), "no".to_owned()));
 }
+
+#[test]
+fn an_edit_that_would_read_otherwise_is_not_handed_out() {
+    let global = "secretName: a, secretNamespace: b";
+    for (text, why) in [
+        // The other entry leans on the one that goes.
+        (
+            format!("global: {{{global}}}\nvcenter:\n  vc-a: &a {{server: vc-a, port: 1}}\n  vc-b: {{<<: *a, server: vc-b}}\n"),
+            "not valid YAML",
+        ),
+        // The server stands in a part that is merged into the global section.
+        (format!("base: &base {{server: vc-a}}\nglobal: {{<<: *base, {global}}}\nvcenter:\n  vc-b: {{server: vc-b}}\n"), "another meaning"),
+    ] {
+        let refused = remove(&text, "vc-a").unwrap_err();
+        assert!(refused.reason.contains("cannot be edited safely") && refused.reason.contains(why), "{refused}");
+    }
+}

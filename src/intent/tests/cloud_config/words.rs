@@ -92,3 +92,24 @@ fn empty_labels_are_filled_where_they_stand() {
         assert!(edited.contains(new) && !edited.replace(new, "").contains(old), "{name}:\n{edited}");
     }
 }
+
+/// The cloud controller manager merges repeated sections; the storage operators and the machine controller see the last one only.
+#[test]
+fn of_repeated_sections_the_last_one_gets_the_vcenter() {
+    let edited = add(&text("repeated-vcenter.yaml"), &plain_target(), false).unwrap();
+    let last = edited.rfind("vcenter:\n").unwrap();
+    assert!(edited[last..].contains("\"vc-target.example.com\":"), "{edited}");
+}
+
+#[test]
+fn line_ends_stay_those_of_the_text() {
+    let edited = add(&text("windows-line-ends.yaml"), &plain_target(), false).unwrap();
+    assert_eq!(edited.matches('\n').count(), edited.matches("\r\n").count(), "{edited:?}");
+}
+
+#[test]
+fn a_key_set_twice_in_ini_stands_once_in_yaml() {
+    let converted = convert(&text("repeated-blocks.ini")).unwrap();
+    assert_eq!(converted.matches("datacenters: [\"dc-a\"]").count(), 1, "{converted}");
+    assert!(!converted.contains("dc-old"), "{converted}");
+}
