@@ -1,0 +1,8 @@
+//! What the migration wants to be written, decided without a cluster: every function here takes text or objects and gives text or
+//! objects back. No client, no clock, no async; the controllers bring those.
+
+pub mod cloud_config;
+pub mod credentials_requests;
+pub mod infrastructure;
+pub mod nodes;
+pub mod secret;
