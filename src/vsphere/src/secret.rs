@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use quick_xml::escape::escape;
+use quick_xml::escape::{escape, partial_escape};
 use zeroize::Zeroizing;
 
 /// A password, cookie or session id: it has no `Display`, its `Debug` shows nothing, and its memory
@@ -41,7 +41,15 @@ impl fmt::Debug for Secret {
 /// A server may quote a secret where nobody expects it: in a fault's text, in the id of a view.
 /// So text of a server is shown only after the secrets this client holds have been cut out of it by value.
 #[derive(Default)]
-pub(crate) struct Masker(Mutex<VecDeque<Secret>>);
+pub(crate) struct Masker(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// As long as the client lives.
+    always: Vec<Secret>,
+    /// The newest.
+    recent: VecDeque<Secret>,
+}
 
 /// Shorter ones would blacken ordinary words; they never leave the login request in any case.
 const SHORTEST: usize = 4;
@@ -63,24 +71,30 @@ impl Masker {
         if secret.reveal().len() < SHORTEST {
             return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|one| one != secret);
-        known.push_back(secret.clone());
-        if known.len() > REMEMBERED {
-            known.pop_front();
+        let recent = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).recent;
+        recent.retain(|one| one != secret);
+        recent.push_back(secret.clone());
+        if recent.len() > REMEMBERED {
+            recent.pop_front();
+        }
+    }
+
+    /// From now on this secret is cut out for good; for the few that come with the settings.
+    pub(crate) fn keep(&self, secret: &Secret) {
+        if secret.reveal().len() >= SHORTEST {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).always.push(secret.clone());
         }
     }
 
     /// The text without known secrets, session ids inside references, passwords and session keys.
     pub(crate) fn mask(&self, text: &str) -> String {
         let mut masked = text.to_owned();
-        for secret in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            if masked.contains(secret.reveal()) {
-                masked = masked.replace(secret.reveal(), "***");
-            }
-            let escaped = Zeroizing::new(escape(secret.reveal()).into_owned());
-            if masked.contains(escaped.as_str()) {
-                masked = masked.replace(escaped.as_str(), "***");
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in known.always.iter().chain(&known.recent) {
+            for spelling in spellings(secret) {
+                if masked.contains(spelling.as_str()) {
+                    masked = masked.replace(spelling.as_str(), "***");
+                }
             }
         }
         for (open, close) in SUSPECT {
@@ -88,6 +102,21 @@ impl Masker {
         }
         masked
     }
+}
+
+/// The secret as it is, and as XML (servers differ in what they escape, and how) and JSON write it.
+fn spellings(secret: &Secret) -> Vec<Zeroizing<String>> {
+    let plain = secret.reveal();
+    let mut all = vec![Zeroizing::new(plain.to_owned())];
+    if plain.contains(|character: char| !character.is_ascii_alphanumeric()) {
+        let numbered = partial_escape(plain).replace('"', "&#34;").replace('\'', "&#39;");
+        all.extend([escape(plain).into_owned(), partial_escape(plain).into_owned(), numbered].map(Zeroizing::new));
+        if let Ok(quoted) = serde_json::to_string(plain).map(Zeroizing::new) {
+            all.push(Zeroizing::new(quoted.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned()));
+        }
+        all.retain(|spelling| spelling.len() >= SHORTEST);
+    }
+    all
 }
 
 impl fmt::Debug for Masker {
@@ -119,6 +148,25 @@ mod tests {
         let masker = Masker::default();
         masker.remember(&Secret::from("p<a>ss&word"));
         assert_eq!(masker.mask("a p<a>ss&word b p&lt;a&gt;ss&amp;word c"), "a *** b *** c");
+    }
+
+    #[test]
+    fn a_secret_with_quotes_is_cut_out_however_a_server_spells_it() {
+        let masker = Masker::default();
+        masker.remember(&Secret::from("p\"a'<s>&s"));
+        for spelling in
+            ["p\"a'<s>&s", "p&quot;a&apos;&lt;s&gt;&amp;s", "p\"a'&lt;s&gt;&amp;s", "p&#34;a&#39;&lt;s&gt;&amp;s", "p\\\"a'<s>&s"]
+        {
+            assert_eq!(masker.mask(&format!("it was {spelling}!")), "it was ***!");
+        }
+    }
+
+    #[test]
+    fn what_came_with_the_settings_is_cut_out_however_many_sessions_follow() {
+        let masker = Masker::default();
+        masker.keep(&Secret::from("proxy-password"));
+        (0..100).for_each(|n| masker.remember(&Secret::from(format!("secret-{n:03}"))));
+        assert_eq!(masker.mask("proxy-password"), "***");
     }
 
     #[test]

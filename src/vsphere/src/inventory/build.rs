@@ -46,7 +46,7 @@ impl Builder {
             Kind::Datastore => found.datastores.push(datastore(object)),
             Kind::VirtualMachine => {
                 let vm = vm(object);
-                match (vm.template, self.want) {
+                match (vm.template == Some(true), self.want) {
                     (true, _) => found.templates.push(vm),
                     (false, Want::Vms) => found.vms.push(vm),
                     (false, _) => {}
@@ -135,8 +135,8 @@ fn vm(object: &mut Object) -> Vm {
         node: node(object),
         uuid: object.text("config.uuid").unwrap_or_default(),
         instance_uuid: object.text("config.instanceUuid").unwrap_or_default(),
-        template: object.flag("config.template").unwrap_or(false),
-        powered_on: object.text("runtime.powerState").is_some_and(|state| state == "poweredOn"),
+        template: object.flag("config.template"),
+        powered_on: object.text("runtime.powerState").map(|state| state == "poweredOn"),
     }
 }
 

@@ -158,10 +158,10 @@ pub struct Vm {
     pub uuid: String,
     /// The UUID vCenter gives it.
     pub instance_uuid: String,
-    /// Whether it is a template.
-    pub template: bool,
-    /// Whether it is powered on.
-    pub powered_on: bool,
+    /// Whether it is a template; `None` if vCenter does not tell. Then it is among the virtual machines.
+    pub template: Option<bool>,
+    /// Whether it is powered on; `None` if vCenter does not tell.
+    pub powered_on: Option<bool>,
 }
 
 /// Something the user may not read, or the server could not.

@@ -70,7 +70,7 @@ async fn templates_and_virtual_machines_come_when_asked_for() {
     let all = client.inventory(Want::Vms).await.unwrap();
     assert_eq!((all.templates.len(), all.vms.len()), (1, 7));
     for vm in &all.vms {
-        assert!(!vm.powered_on && !vm.template && vm.node.path.starts_with("/dc-a/vm/"), "{vm:?}");
+        assert!(vm.powered_on == Some(false) && vm.template == Some(false) && vm.node.path.starts_with("/dc-a/vm/"), "{vm:?}");
         let uuid = vm.uuid.parse().unwrap();
         assert_eq!(all.by_uuid(uuid).unwrap().node.reference, vm.node.reference);
         assert_eq!(all.by_uuid(vsphere::Uuid::swapped(uuid)).unwrap().node.reference, vm.node.reference);
