@@ -38,6 +38,7 @@ mod secret;
 mod session;
 mod settings;
 mod soap;
+mod spelling;
 mod tags;
 mod task;
 mod trust;

@@ -288,3 +288,20 @@ impl Core {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{proxy::Proxy, trust::Trust};
+
+    #[test]
+    fn an_error_of_no_call_is_masked_too_and_the_proxy_password_is_known_however_many_sessions_followed() {
+        let mut settings = Settings::new("vcenter.example.com", Credentials::new("me", "marker-password"), Trust::Insecure);
+        settings.proxy = Proxy::from_environment(|name| (name == "HTTPS_PROXY").then(|| "http://me:marker-proxy@proxy:3128".into()));
+        let core = Core::new(settings).unwrap();
+        let quoting = |text: &str| core.error("Task", None, Trouble { fault: Fault::Other { kind: text.into() }, words: text.into() });
+        assert!(!format!("{:?}", quoting("it was marker-password")).contains("marker"));
+        (0..100).for_each(|number| core.masker.remember(&Secret::from(format!("session-{number}"))));
+        assert!(!format!("{:?}", quoting("it was marker-proxy")).contains("marker"));
+    }
+}

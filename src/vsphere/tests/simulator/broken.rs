@@ -244,3 +244,17 @@ async fn a_folder_that_does_not_tell_what_it_holds_is_not_deleted() {
         client.logout().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn what_could_not_be_read_does_not_quote_a_secret_either() {
+    let fake = fake(|asked| {
+        let fault = r#"<fault><fault xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:type="s3cr3t"/></fault>"#;
+        let folder = format!(r#"<obj type="Folder">group-d1</obj><missingSet><path>s3cr3t</path>{fault}</missingSet>"#);
+        let page = format!("<r><returnval><objects>{folder}</objects></returnval></r>");
+        text(asked).contains("<RetrievePropertiesEx").then(|| envelope(&page))
+    });
+    let client = Client::new(fake.settings.clone()).unwrap();
+    let found = client.inventory(Want::Infrastructure).await.unwrap();
+    assert_eq!((found.unreadable[0].property.as_str(), found.unreadable[0].fault.name()), ("***", "***"));
+    client.logout().await.unwrap();
+}

@@ -93,6 +93,10 @@ async fn everything(sim: &Vcsim, settings: Settings, seen: &Mutex<Vec<String>>) 
         sim.fault(&json!({ "kind": "fault", "method": "CreateFolder", "type": "InvalidState", "message": format!("it was {quoted}"), "count": 1 }));
         let error = client.ensure_folder(&folder, "x").await.unwrap_err();
         say(format!("{error} {error:?}"));
+        let list = "GET /rest/com/vmware/cis/tagging/category";
+        sim.fault(&json!({ "kind": "fault", "api": "rest", "method": list, "type": quoted, "message": quoted, "count": 1 }));
+        let error = client.tags().categories().await.unwrap_err();
+        say(format!("{error} {error:?} {}", client.calls().csv()));
         sim.fault(&json!({ "kind": "garbage", "method": "CurrentTime", "body": format!("<a>{quoted}"), "count": 1 }));
         let error = client.clock().await.unwrap_err();
         say(format!("{error} {error:?}"));
