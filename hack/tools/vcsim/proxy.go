@@ -32,9 +32,13 @@ func (v *vcenter) proxy(w http.ResponseWriter, r *http.Request) {
 	hits := v.faults.matching(c)
 	a := v.answerTo(c, hits)
 	v.sessions.note(c, a)
-	sent := v.deliver(w, a, hits)
-	v.calls.add(c.callKey, len(c.body), sent)
+	body := v.ready(w.Header(), a, hits)
+	// Before the answer goes out: who has it may ask for the count at once.
+	v.calls.add(c.callKey, len(c.body), len(body))
+	w.WriteHeader(a.status)
+	w.Write(body)
 	if hits.has("drop") {
+		http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler) // net/http's way to cut a connection
 	}
 }
@@ -61,9 +65,8 @@ func (v *vcenter) answerTo(c *call, hits faults) *answer {
 	return a
 }
 
-// deliver writes the answer, whole or as a fault leaves it, and says how many bytes of body went out.
-func (v *vcenter) deliver(w http.ResponseWriter, a *answer, hits faults) int {
-	header := w.Header()
+// ready fills in the headers and returns the body to send, whole or as a fault leaves it.
+func (v *vcenter) ready(header http.Header, a *answer, hits faults) []byte {
 	for key, values := range a.header {
 		header[key] = values
 	}
@@ -75,13 +78,8 @@ func (v *vcenter) deliver(w http.ResponseWriter, a *answer, hits faults) int {
 	if hits.has("drop") {
 		// One more than there is: an answer without a body breaks off too.
 		header.Set("Content-Length", strconv.Itoa(len(body)+1))
-		w.WriteHeader(a.status)
-		sent, _ := w.Write(body[:len(body)/2])
-		http.NewResponseController(w).Flush()
-		return sent
+		return body[:len(body)/2]
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(a.status)
-	sent, _ := w.Write(body)
-	return sent
+	return body
 }

@@ -13,7 +13,6 @@ use crate::{
     error::{Error, Fault, Result, Trouble},
     http::{Answer, Outgoing, sensitive},
     keeper::{Busy, KeepAlive},
-    reference::Ref,
     secret::Secret,
     session::Core,
     settings::{Credentials, Endpoint, Settings},
@@ -98,11 +97,12 @@ impl Client {
         KeepAlive::new(Arc::clone(self.core()))
     }
 
-    /// Takes new credentials: ends the sessions of the old ones and forgets that those were refused.
-    /// Equal credentials change nothing, a refusal stays remembered.
+    /// Takes a new password of the same user and ends the sessions of the old one. What was refused once stays so, also
+    /// when it comes back after another.
     ///
     /// # Errors
-    /// The old sessions could not be ended; the new credentials are in place all the same.
+    /// [`Fault::Settings`] for another user; otherwise the old sessions could not be ended, and the new password is in place
+    /// all the same.
     pub async fn set_credentials(&self, credentials: Credentials) -> Result<()> {
         self.core().set_credentials(credentials).await
     }
@@ -124,11 +124,12 @@ impl Client {
 
 impl Core {
     pub(crate) fn begin(&self, api: &'static str, method: &str, object: Option<String>) -> Entry {
-        Entry::begin(&self.settings.endpoint.server, api, method, object)
+        let object = object.map(|object| self.masker.mask(&object));
+        Entry::begin(&self.settings.endpoint.server, api, method, object, &self.settings.calls)
     }
 
     pub(crate) fn end<T>(&self, entry: Entry, outcome: Result<T, Trouble>) -> Result<T> {
-        entry.end(outcome, &self.settings.calls, &self.masker)
+        entry.end(outcome, &self.masker)
     }
 
     /// A SOAP call in the shared session, which is replaced once if the server does not know it any more.
@@ -220,58 +221,7 @@ impl Core {
         if let Some(cookie) = cookie {
             headers.push((COOKIE, sensitive(cookie.reveal())?));
         }
-        let request = Outgoing { method: Verb::POST, path: "/sdk".into(), headers, body: Bytes::from(envelope) };
+        let request = Outgoing { method: Verb::POST, path: "/sdk".into(), headers, body: Bytes::from(envelope), largest: usize::MAX };
         self.http.send(&request, method.idempotent, entry).await
-    }
-
-    /// Every page of a `RetrievePropertiesEx`; `each` takes the objects of a page and says whether to go on.
-    ///
-    /// Should the session be lost between two pages, the read begins anew, once: tokens die with their session.
-    /// `each` is told by `first` when a page begins the read.
-    pub(crate) async fn retrieve(
-        self: &Arc<Self>,
-        specification: &str,
-        mut each: impl FnMut(Vec<soap::properties::Object>, bool) -> bool,
-    ) -> Result<()> {
-        let collector = self.soap_session().await?.content.property_collector.clone();
-        // Always a positive page size: zero is illegal, and without one the server may page as it likes anyway.
-        let page = self.settings.page.max(1);
-        let arguments = format!("{specification}<options><maxObjects>{page}</maxObjects></options>");
-        let first = Method::repeatable("RetrievePropertiesEx", &collector, arguments);
-        let mut restarted = false;
-        'read: loop {
-            let mut page = self.soap(&first, soap::properties::Page::parse).await?;
-            let mut begins = true;
-            loop {
-                let more = each(std::mem::take(&mut page.objects), begins);
-                begins = false;
-                let Some(token) = page.token.take() else { return Ok(()) };
-                if !more {
-                    return self.cancel(&collector, &token).await;
-                }
-                let next = Method {
-                    replay: false,
-                    ..Method::repeatable("ContinueRetrievePropertiesEx", &collector, soap::element("token", &token))
-                };
-                page = match self.soap(&next, soap::properties::Page::parse).await {
-                    Ok(page) => page,
-                    Err(error) if *error.fault() == Fault::NotAuthenticated && !restarted => {
-                        restarted = true;
-                        continue 'read;
-                    }
-                    Err(error) => return Err(error),
-                };
-            }
-        }
-    }
-
-    /// Gives the rest of a read back to the server.
-    async fn cancel(self: &Arc<Self>, collector: &Ref, token: &str) -> Result<()> {
-        let method = Method::repeatable("CancelRetrievePropertiesEx", collector, soap::element("token", token));
-        match self.soap(&method, soap::nothing).await {
-            // Not every server knows the method, and a read given back too late is given back.
-            Err(error) if matches!(error.fault(), Fault::Other { .. } | Fault::InvalidArgument { .. }) => Ok(()),
-            outcome => outcome,
-        }
     }
 }

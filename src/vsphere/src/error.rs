@@ -1,6 +1,7 @@
 //! A failed call: which one, on what, with the server's own words and the way back to its log.
 
 pub use crate::fault::Fault;
+use crate::{fault::cut, secret::Masker};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -105,6 +106,16 @@ impl std::error::Error for Error {}
 pub(crate) struct Trouble {
     pub(crate) fault: Fault,
     pub(crate) words: String,
+}
+
+/// The most bytes of a server's words that are kept.
+const WORDS: usize = 1024;
+
+impl Trouble {
+    /// Without secrets and no longer than anybody reads.
+    pub(crate) fn masked(self, masker: &Masker) -> Self {
+        Self { fault: self.fault.masked(masker), words: cut(masker.mask(&self.words), WORDS) }
+    }
 }
 
 impl From<Fault> for Trouble {

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{certificate::Certificate, reference::Ref, secret::Masker};
+use crate::{
+    certificate::Certificate,
+    reference::{Kind, Ref},
+    secret::Masker,
+};
 
 /// The kinds of failure. Faults this crate has no variant for keep their type name in [`Fault::Other`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -15,7 +19,7 @@ pub enum Fault {
     #[error("vCenter does not know the session, also not after a new login")]
     NotAuthenticated,
     /// The user lacks a privilege.
-    #[error("the user lacks the privilege {privilege}{}; grant it there and try again", on(object.as_ref()))]
+    #[error("the user lacks {}{}; grant it and try again", lacking(privilege), on(object.as_ref()))]
     NoPermission {
         /// The privilege's id, such as `Folder.Create`; empty where the server does not say.
         privilege: String,
@@ -62,11 +66,11 @@ pub enum Fault {
         /// What the server showed.
         presented: Box<Certificate>,
     },
-    /// No connection, or none that lived long enough to carry an answer.
+    /// No connection; nothing was sent.
     #[error("cannot reach the server: {0}")]
     Connect(String),
-    /// The connection was lost in the middle of the answer.
-    #[error("the connection was lost in the middle of the answer: {0}")]
+    /// The connection was lost before the whole answer had come. What was asked may have been done.
+    #[error("the connection was lost before the whole answer had come, and it may have been done all the same: {0}")]
     Dropped(String),
     /// The server, or a proxy before it, says it cannot serve now.
     #[error("the server cannot serve now (HTTP {status})")]
@@ -83,6 +87,12 @@ pub enum Fault {
     /// The answer is larger than this client accepts.
     #[error("the answer is larger than {limit} bytes and was not read")]
     TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// A read that does not end, or is larger than anybody needs.
+    #[error("the read has more than {limit} objects and was given up; ask for less, or raise the limit if this vCenter is really so large")]
+    TooMany {
         /// The limit.
         limit: usize,
     },
@@ -139,11 +149,31 @@ impl Default for Fault {
     }
 }
 
+/// The most bytes of a name a server gives to something.
+const NAME: usize = 200;
+/// The most bytes of any other text of a server.
+const TEXT: usize = 1024;
+
+/// The beginning of a text, without line breaks and the like, which would break tables and logs.
+pub(crate) fn cut(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+    }
+    if text.contains(char::is_control) { text.replace(char::is_control, " ") } else { text }
+}
+
 /// Views and collectors bear the session's key in their ids.
 fn mask_reference(object: &mut Option<Ref>, masker: &Masker) {
     if let Some(object) = object {
-        object.id = masker.mask(&object.id).into();
+        object.id = cut(masker.mask(&object.id), NAME).into();
+        if let Kind::Other(kind) = &mut object.kind {
+            *kind = cut(masker.mask(kind), NAME).into();
+        }
     }
+}
+
+fn lacking(privilege: &str) -> String {
+    if privilege.is_empty() { "a privilege the server does not name".to_owned() } else { format!("the privilege {privilege}") }
 }
 
 fn on(object: Option<&Ref>) -> String {
@@ -151,21 +181,29 @@ fn on(object: Option<&Ref>) -> String {
 }
 
 impl Fault {
-    /// Runs the masker over every text a server can have put in here.
+    /// Runs the masker over every text a server can have put in here, and cuts it to what anybody reads.
     pub(crate) fn masked(mut self, masker: &Masker) -> Self {
+        let clean = |text: &mut String, bytes: usize| *text = cut(masker.mask(text), bytes);
         match &mut self {
-            Self::NoPermission { object, .. } | Self::NotFound { object } => mask_reference(object, masker),
-            Self::DuplicateName { name, object } => {
-                *name = masker.mask(name);
+            Self::NotFound { object } => mask_reference(object, masker),
+            Self::NoPermission { privilege: name, object } | Self::DuplicateName { name, object } => {
+                clean(name, NAME);
                 mask_reference(object, masker);
             }
-            Self::InvalidArgument { property: text }
-            | Self::Connect(text)
+            Self::InvalidArgument { property: name }
+            | Self::Other { kind: name }
+            | Self::Ambiguous { name, .. }
+            | Self::SecondTag { category: name, .. } => clean(name, NAME),
+            Self::CategoryMismatch { category, difference } => {
+                clean(category, NAME);
+                clean(difference, TEXT);
+            }
+            Self::Connect(text)
             | Self::Dropped(text)
             | Self::Malformed(text)
             | Self::NotVirtualCenter(text)
             | Self::Settings(text)
-            | Self::Other { kind: text } => *text = masker.mask(text),
+            | Self::Tls { reason: text, .. } => clean(text, TEXT),
             _ => {}
         }
         self
@@ -190,6 +228,7 @@ impl Fault {
             Self::Unavailable { .. } => "Unavailable",
             Self::Http { .. } => "Http",
             Self::TooLarge { .. } => "TooLarge",
+            Self::TooMany { .. } => "TooMany",
             Self::Malformed(_) => "Malformed",
             Self::NotVirtualCenter(_) => "NotVirtualCenter",
             Self::Ambiguous { .. } => "Ambiguous",
@@ -214,7 +253,9 @@ mod tests {
         let text = || "it was marker-secret".to_owned();
         for fault in [
             Fault::NotFound { object: object.clone() },
-            Fault::NoPermission { privilege: String::new(), object: object.clone() },
+            Fault::NoPermission { privilege: text(), object: object.clone() },
+            Fault::CategoryMismatch { category: text(), difference: text() },
+            Fault::Ambiguous { name: text(), count: 2 },
             Fault::DuplicateName { name: text(), object },
             Fault::InvalidArgument { property: text() },
             Fault::Connect(text()),
@@ -228,5 +269,20 @@ mod tests {
             let shown = format!("{masked} {masked:?} {}", masked.name());
             assert!(shown.contains("***") && !shown.contains("marker-"), "{shown}");
         }
+    }
+    #[test]
+    fn a_missing_privilege_the_server_does_not_name_is_told_in_whole_words() {
+        let told = |privilege: &str| Fault::NoPermission { privilege: privilege.into(), object: None }.to_string();
+        assert_eq!(told(""), "the user lacks a privilege the server does not name; grant it and try again");
+        assert_eq!(told("Folder.Create"), "the user lacks the privilege Folder.Create; grant it and try again");
+    }
+
+    #[test]
+    fn long_text_of_a_server_is_cut_between_two_characters() {
+        let masker = Masker::default();
+        let Fault::Other { kind } = (Fault::Other { kind: format!("x{}", "ü".repeat(10_000)) }).masked(&masker) else { panic!() };
+        assert_eq!(kind.len(), 199);
+        let Fault::Malformed(text) = Fault::Malformed("y".repeat(10_000)).masked(&masker) else { panic!() };
+        assert_eq!(text.len(), 1024);
     }
 }

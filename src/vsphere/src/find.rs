@@ -1,6 +1,6 @@
 //! Asking the server for single things: by path, and virtual machines by UUID.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -51,7 +51,8 @@ impl Client {
 
     /// The virtual machines with these UUIDs, for each of them and in their order; mostly one, none if it is unknown.
     ///
-    /// Few are asked for one by one, four at a time; many are picked out of a read of all.
+    /// Few are asked for one by one, four at a time; many are picked out of a read of all, and what that did not find or
+    /// could have missed is asked for one by one as well. What is found does not depend on how many are asked for.
     ///
     /// ```no_run
     /// # async fn find(client: vsphere::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -67,14 +68,13 @@ impl Client {
     /// As for every call.
     pub async fn find_vms(&self, uuids: &[Uuid], identity: Identity) -> Result<Vec<Vec<Ref>>> {
         let pages = uuids.len() / LOOKUPS_PER_PAGE;
-        let (known, complete) = if pages == 0 { (HashMap::new(), false) } else { self.read_uuids(uuids, identity, pages).await? };
+        let known = if pages == 0 { HashMap::new() } else { self.read_uuids(uuids, identity, pages).await? };
         stream::iter(uuids)
             .map(|uuid| {
-                let found = known.get(uuid).filter(|found| !found.is_empty());
+                let found = known.get(uuid).or_else(|| known.get(&uuid.swapped()).filter(|_| identity == Identity::Bios));
                 async move {
                     match found {
                         Some(found) => Ok(found.clone()),
-                        None if complete => Ok(Vec::new()),
                         None => self.find_vm(*uuid, identity).await,
                     }
                 }
@@ -99,32 +99,47 @@ impl Client {
             element("uuid", &uuid.to_string()),
             identity == Identity::Instance
         );
-        self.core().soap(&Method::repeatable("FindAllByUuid", &index, arguments), returned_references).await
+        let mut found = self.core().soap(&Method::repeatable("FindAllByUuid", &index, arguments), returned_references).await?;
+        found.sort_unstable();
+        Ok(found)
     }
 
-    /// Picks the wanted ones out of as many virtual machines as fit into that many pages; says whether these are all.
-    async fn read_uuids(&self, wanted: &[Uuid], identity: Identity, pages: usize) -> Result<(HashMap<Uuid, Vec<Ref>>, bool)> {
+    /// Picks the wanted ones out of as many virtual machines as fit into that many pages, by the UUID they really have.
+    ///
+    /// Of a read that is not whole only what is unique is told: any other may have a twin in the part that was not read.
+    async fn read_uuids(&self, wanted: &[Uuid], identity: Identity, pages: usize) -> Result<HashMap<Uuid, Vec<Ref>>> {
         let root = self.core().soap_session().await?.content.root_folder.clone();
         let arguments = all_vms(&root, &[identity.property()]);
-        let nothing: HashMap<Uuid, Vec<Ref>> = wanted.iter().map(|uuid| (*uuid, Vec::new())).collect();
-        let (mut known, mut left, mut complete) = (nothing.clone(), pages, true);
-        self.core()
+        let spelled = |uuid: &Uuid| [*uuid, if identity == Identity::Bios { uuid.swapped() } else { *uuid }];
+        let wanted: HashSet<Uuid> = wanted.iter().flat_map(spelled).collect();
+        let mut known: HashMap<Uuid, Vec<Ref>> = HashMap::new();
+        let (mut left, mut told) = (pages, true);
+        let end = self
+            .core()
             .retrieve(&arguments, |objects, begins| {
                 if begins {
-                    (known, left) = (nothing.clone(), pages);
+                    known.clear();
+                    (left, told) = (pages, true);
                 }
                 for mut object in objects {
-                    let Some(Ok(uuid)) = object.text(identity.property()).map(|text| text.parse::<Uuid>()) else { continue };
-                    let spelling = if identity == Identity::Bios && !known.contains_key(&uuid) { uuid.swapped() } else { uuid };
-                    if let Some(found) = known.get_mut(&spelling) {
-                        found.push(object.reference);
+                    match object.text(identity.property()).map(|text| text.parse::<Uuid>()) {
+                        Some(Ok(uuid)) if wanted.contains(&uuid) => known.entry(uuid).or_default().push(object.reference),
+                        Some(Ok(_)) => {}
+                        // Nobody knows whose UUID this one has.
+                        _ => told = false,
                     }
                 }
                 left = left.saturating_sub(1);
-                complete = left > 0;
-                complete
+                left > 0
             })
             .await?;
-        Ok((known, complete))
+        if !(end && told) && identity == Identity::Bios {
+            return Ok(HashMap::new());
+        }
+        known.values_mut().for_each(|found| {
+            found.sort_unstable();
+            found.dedup();
+        });
+        Ok(known)
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     reference::{Kind, Ref},
     soap::{
         Method, element,
-        properties::{objects, specification},
+        properties::{Object, Value, objects, specification},
         returned_reference,
     },
 };
@@ -55,33 +55,72 @@ impl Client {
     }
 
     /// Deletes an empty folder. vCenter itself would destroy whatever is in it; so one that holds anything is refused,
-    /// and so is the root folder of a datacenter.
+    /// and so are one whose content cannot be read and the root folder of a datacenter.
     ///
     /// # Errors
-    /// [`Fault::NotEmpty`]; [`Fault::NotFound`] if it is gone already.
+    /// [`Fault::NotEmpty`]; [`Fault::NotFound`] if it is gone already; why its content cannot be read.
     pub async fn delete_folder(&self, folder: &Ref, deadline: Duration) -> Result<()> {
         let arguments = specification(&[("Folder", &["childEntity", "parent"])], &objects([folder]));
-        let (mut children, mut parent) = (0, None);
+        let mut read = None;
         self.core()
             .retrieve(&arguments, |found, _| {
-                for mut object in found {
-                    children = object.objects("childEntity").len();
-                    parent = object.object("parent");
-                }
+                read = found.into_iter().find(|object| object.reference == *folder).or(read.take());
                 true
             })
             .await?;
-        if children > 0 {
-            return Err(self.core().error("Destroy_Task", Some(folder), Fault::NotEmpty { children }));
-        }
-        if folder.kind != Kind::Folder || parent.is_none_or(|parent| parent.kind != Kind::Folder) {
-            let fault = Fault::Settings("this is no ordinary folder but the root of something, and is not deleted".into());
-            return Err(self.core().error("Destroy_Task", Some(folder), fault));
-        }
+        deletable(folder, read).map_err(|fault| self.core().error("Destroy_Task", Some(folder), fault))?;
         let method = Method::once("Destroy_Task", folder, String::new());
         let Some(task) = self.core().soap(&method, returned_reference).await? else {
             return Err(self.core().error("Destroy_Task", Some(folder), Fault::Malformed("the answer names no task".into())));
         };
         self.wait(&task, deadline, |_| {}).await.map(|_| ())
+    }
+}
+
+/// Only a folder that has told its content, and told that it is empty, may go: an unread one may hold a whole cluster.
+fn deletable(folder: &Ref, read: Option<Object>) -> Result<(), Fault> {
+    let Some(mut object) = read else {
+        return Err(Fault::Malformed("the answer does not tell what the folder holds, so it is not deleted".into()));
+    };
+    if let Some((_, fault)) = object.missing.pop() {
+        return Err(fault);
+    }
+    match object.take("childEntity") {
+        Some(Value::Refs(children)) if children.is_empty() => {}
+        Some(Value::Refs(children)) => return Err(Fault::NotEmpty { children: children.len() }),
+        _ => return Err(Fault::Malformed("the answer does not tell what the folder holds, so it is not deleted".into())),
+    }
+    if folder.kind != Kind::Folder || object.object("parent").is_none_or(|parent| parent.kind != Kind::Folder) {
+        return Err(Fault::Settings("this is no ordinary folder but the root of something, and is not deleted".into()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(children: Option<Value>) -> Object {
+        let mut properties = vec![("parent".to_owned(), Value::Ref(Ref::new("Folder", "group-v3")))];
+        properties.extend(children.map(|children| ("childEntity".to_owned(), children)));
+        Object { reference: Ref::new("Folder", "group-v9"), properties, missing: Vec::new() }
+    }
+
+    #[test]
+    fn a_folder_is_deleted_only_if_it_has_told_that_it_is_empty() {
+        let folder = Ref::new("Folder", "group-v9");
+        let empty = || read(Some(Value::Refs(Vec::new())));
+        assert_eq!(deletable(&folder, Some(empty())), Ok(()));
+        for silent in [None, Some(read(None)), Some(read(Some(Value::Text(String::new()))))] {
+            assert!(matches!(deletable(&folder, silent), Err(Fault::Malformed(_))));
+        }
+        let denied = Fault::NoPermission { privilege: "System.Read".into(), object: Some(folder.clone()) };
+        for path in ["childEntity", "parent"] {
+            let mut unread = empty();
+            unread.missing.push((path.into(), denied.clone()));
+            assert_eq!(deletable(&folder, Some(unread)), Err(denied.clone()));
+        }
+        let full = read(Some(Value::Refs(vec![Ref::new("VirtualMachine", "vm-1")])));
+        assert_eq!(deletable(&folder, Some(full)), Err(Fault::NotEmpty { children: 1 }));
     }
 }

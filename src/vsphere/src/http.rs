@@ -9,15 +9,18 @@ use std::{
 use bytes::Bytes;
 use reqwest::{
     Method, StatusCode,
-    header::{HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE},
+    header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE},
 };
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     certificate::Certificate,
     error::{Fault, Trouble},
     secret::Secret,
-    settings::Settings,
+    settings::{Settings, from_now},
     trust::{self, Presented},
     wire::Entry,
 };
@@ -26,6 +29,9 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(200);
 /// A server that asks for more patience than this gets an error to its caller instead.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The header in which the id of a REST session travels.
+pub(crate) const REST_SESSION: HeaderName = HeaderName::from_static("vmware-api-session-id");
 
 pub(crate) struct Http {
     client: reqwest::Client,
@@ -44,12 +50,16 @@ pub(crate) struct Outgoing {
     pub(crate) path: String,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Bytes,
+    /// The most bytes the answer may have, if that is less than for all.
+    pub(crate) largest: usize,
 }
 
 /// What came back.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) cookie: Option<Secret>,
+    /// The id of a REST session, where a header or a cookie has it.
+    pub(crate) rest_session: Option<Secret>,
     pub(crate) body: Vec<u8>,
     /// Why the body is not whole; the headers may still be worth something.
     pub(crate) broken: Option<Fault>,
@@ -67,7 +77,7 @@ pub(crate) fn sensitive(secret: &str) -> Result<HeaderValue, Fault> {
 
 enum Attempt {
     Done(Answer),
-    /// Nothing was done by the server, or nothing that can be told from the outside.
+    /// The server was not reached, or said itself that it cannot serve.
     Again(Fault, Option<Duration>),
     Failed(Fault),
 }
@@ -93,7 +103,7 @@ impl Http {
         Ok(Self {
             client,
             base: format!("https://{}", settings.endpoint),
-            permits: Semaphore::new(settings.in_flight.max(1)),
+            permits: Semaphore::new(settings.in_flight),
             presented,
             deadline: settings.deadlines.request,
             retries: settings.retries,
@@ -106,7 +116,7 @@ impl Http {
         self.presented.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sends, and repeats an idempotent request after 502, 503 and failed connections.
+    /// Sends, and repeats an idempotent request after 502, 503 and connections that were never made.
     pub(crate) async fn send(&self, request: &Outgoing, idempotent: bool, entry: &mut Entry) -> Result<Answer, Trouble> {
         let mut pause = PAUSE;
         let mut left = if idempotent { self.retries } else { 0 };
@@ -132,25 +142,16 @@ impl Http {
             return Attempt::Failed(Fault::Connect("the client is closed".into()));
         };
         entry.sent(request.body.len());
-        match tokio::time::timeout(self.deadline, self.exchange(request, entry)).await {
-            Ok(attempt) => attempt,
-            Err(_) => Attempt::Failed(Fault::Timeout { after: self.deadline }),
-        }
-    }
-
-    async fn exchange(&self, request: &Outgoing, entry: &mut Entry) -> Attempt {
+        let until = Instant::from_std(from_now(self.deadline));
+        let late = || Fault::Timeout { after: self.deadline };
         let mut builder = self.client.request(request.method.clone(), format!("{}{}", self.base, request.path)).body(request.body.clone());
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
-        let mut response = match builder.send().await {
-            Ok(response) => response,
-            Err(error) => {
-                return match trust::refusal(&error) {
-                    Some(refused) => Attempt::Failed(Fault::Tls { reason: refused.reason, presented: Box::new(refused.presented) }),
-                    None => Attempt::Again(Fault::Connect(chain(&error.without_url())), None),
-                };
-            }
+        let mut response = match timeout_at(until, builder.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return not_sent(error),
+            Err(_) => return Attempt::Failed(late()),
         };
         let status = response.status();
         if matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE) {
@@ -158,25 +159,40 @@ impl Http {
             return Attempt::Again(Fault::Unavailable { status: status.as_u16() }, wish);
         }
         // The value goes back as it came, quotes and all.
-        let cookie = response
-            .headers()
-            .get_all(SET_COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok()?.split(';').next())
-            .find(|pair| pair.starts_with("vmware_soap_session="))
-            .map(Secret::from);
+        let cookie = cookie_in(response.headers(), "vmware_soap_session=").map(Secret::from);
+        let named = cookie_in(response.headers(), "vmware-api-session-id=").and_then(|pair| pair.split_once('=')).map(|(_, value)| value);
+        let rest_session = response.headers().get(REST_SESSION).and_then(|value| value.to_str().ok()).or(named).map(Secret::from);
+        let limit = self.largest.min(request.largest);
         let mut body = Vec::new();
         let broken = loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > self.largest => break Some(Fault::TooLarge { limit: self.largest }),
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => break None,
-                Err(error) => break Some(Fault::Dropped(chain(&error.without_url()))),
+            match timeout_at(until, response.chunk()).await {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > limit => break Some(Fault::TooLarge { limit }),
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => break None,
+                Ok(Err(error)) => break Some(Fault::Dropped(chain(&error.without_url()))),
+                // Not thrown away: the headers may tell of a session that must be ended.
+                Err(_) => break Some(late()),
             }
         };
         entry.received(body.len());
-        Attempt::Done(Answer { status, cookie, body, broken })
+        Attempt::Done(Answer { status, cookie, rest_session, body, broken })
     }
+}
+
+/// Only what certainly never reached the server may be sent again: a connection that was not made.
+fn not_sent(error: reqwest::Error) -> Attempt {
+    if let Some(refused) = trust::refusal(&error) {
+        return Attempt::Failed(Fault::Tls { reason: refused.reason, presented: Box::new(refused.presented) });
+    }
+    let connecting = error.is_connect();
+    let words = chain(&error.without_url());
+    if connecting { Attempt::Again(Fault::Connect(words), None) } else { Attempt::Failed(Fault::Dropped(words)) }
+}
+
+/// The cookie that begins so, name and value.
+fn cookie_in<'a>(headers: &'a HeaderMap, beginning: &str) -> Option<&'a str> {
+    let pairs = headers.get_all(SET_COOKIE).iter().filter_map(|value| value.to_str().ok()?.split(';').next());
+    pairs.into_iter().find(|pair| pair.starts_with(beginning))
 }
 
 impl Answer {

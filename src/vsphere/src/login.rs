@@ -2,7 +2,7 @@
 
 use crate::{
     about::Content,
-    error::{Fault, Result},
+    error::{Error, Fault, Result},
     secret::Secret,
     session::Core,
     settings::Credentials,
@@ -16,6 +16,9 @@ impl Core {
         let method = Method::once("Login", &content.session_manager, arguments);
         let (cookie, outcome) = self.soap_with_cookie(&method, user_of).await;
         let Some(cookie) = cookie else {
+            if let Err(error) = &outcome {
+                maybe_left_behind(error);
+            }
             return outcome.and_then(|_| Err(self.error("Login", None, Fault::Malformed("the login brought no session cookie".into()))));
         };
         self.remember_cookie(&cookie);
@@ -42,6 +45,16 @@ impl Core {
     pub(crate) async fn soap_logout(&self, content: &Content, cookie: &Secret) -> Result<()> {
         // Again after a lost connection is better than a session left behind.
         self.soap_once(&Method::repeatable("Logout", &content.session_manager, String::new()), cookie, nothing).await
+    }
+}
+
+/// A login that broke off before it brought the session's id may have made a session nobody can end.
+pub(crate) fn maybe_left_behind(error: &Error) {
+    if matches!(error.fault(), Fault::Timeout { .. } | Fault::Dropped(_) | Fault::TooLarge { .. }) {
+        tracing::warn!(
+            target: "vsphere::session", server = error.server(), method = error.method(), operation = error.operation(),
+            "the login broke off; if vCenter made a session for it, that one cannot be ended and goes by itself when idle"
+        );
     }
 }
 

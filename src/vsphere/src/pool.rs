@@ -1,4 +1,4 @@
-//! One client per vCenter, for programs whose parts do not know each other.
+//! One client per vCenter and user, for programs whose parts do not know each other.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,10 +7,11 @@ use tokio::sync::Mutex;
 use crate::{
     client::Client,
     error::Result,
+    refusals::Refusals,
     settings::{Endpoint, Settings},
 };
 
-/// Hands out the one client of each vCenter, so that all callers share its session.
+/// Hands out the one client of each user of each vCenter, so that all callers share its session.
 ///
 /// ```no_run
 /// # async fn reconcile(pool: vsphere::Pool, settings: vsphere::Settings) -> vsphere::Result<()> {
@@ -22,7 +23,13 @@ use crate::{
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Pool(Arc<Mutex<HashMap<Endpoint, (Settings, Client)>>>);
+pub struct Pool {
+    clients: Arc<Mutex<Known>>,
+    refusals: Refusals,
+}
+
+/// By vCenter and user: nobody is given the client of somebody else.
+type Known = HashMap<(Endpoint, String), (Settings, Client)>;
 
 impl Pool {
     /// An empty pool.
@@ -31,14 +38,17 @@ impl Pool {
         Self::default()
     }
 
-    /// The client of the vCenter these settings name. Changed credentials take the place of the old ones, whose sessions
-    /// are ended; unchanged ones that were refused are not tried again. Other trust or another proxy makes a new client.
+    /// The client of the vCenter and the user these settings name. A changed password takes the place of the old one, whose
+    /// sessions are ended; one that was refused once is never tried again, also not after others were. Other trust or another
+    /// proxy makes a new client.
     ///
     /// # Errors
     /// A setting makes no sense.
-    pub async fn client(&self, settings: Settings) -> Result<Client> {
-        let mut clients = self.0.lock().await;
-        if let Some((known, client)) = clients.get_mut(&settings.endpoint) {
+    pub async fn client(&self, mut settings: Settings) -> Result<Client> {
+        settings.refusals = self.refusals.clone();
+        let mut clients = self.clients.lock().await;
+        let key = (settings.endpoint.clone(), settings.credentials.user.clone());
+        if let Some((known, client)) = clients.get_mut(&key) {
             if known.trust == settings.trust && known.proxy == settings.proxy {
                 if known.credentials != settings.credentials {
                     // A failed logout is in the wire log and no reason to withhold the client.
@@ -51,7 +61,7 @@ impl Pool {
             let _ = client.logout().await;
         }
         let client = Client::new(settings.clone())?;
-        clients.insert(settings.endpoint.clone(), (settings, client.clone()));
+        clients.insert(key, (settings, client.clone()));
         Ok(client)
     }
 
@@ -60,7 +70,7 @@ impl Pool {
     /// # Errors
     /// The first logout that failed; the others were tried all the same.
     pub async fn close(&self) -> Result<()> {
-        let clients: Vec<Client> = self.0.lock().await.drain().map(|(_, (_, client))| client).collect();
+        let clients: Vec<Client> = self.clients.lock().await.drain().map(|(_, (_, client))| client).collect();
         let ended = futures::future::join_all(clients.iter().map(Client::logout)).await;
         ended.into_iter().collect()
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
+
 use crate::{error::Fault, secret::Secret};
 
 /// The way to a vCenter: direct, or through an HTTP proxy.
@@ -31,10 +33,14 @@ impl Proxy {
         Self { https: either("HTTPS_PROXY", "https_proxy").map(Secret::from), except: either("NO_PROXY", "no_proxy").unwrap_or_default() }
     }
 
-    /// What must never be printed of it: the proxy's own password.
-    pub(crate) fn secret(&self) -> Option<Secret> {
-        let (before, _) = self.https.as_ref()?.reveal().rsplit_once('@')?;
-        Some(Secret::from(before.rsplit_once(':')?.1))
+    /// What must never be printed of it: the proxy's own password, as it is written, as it is meant, and as it is sent.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let Some((before, _)) = self.https.as_ref().and_then(|https| https.reveal().rsplit_once('@')) else { return Vec::new() };
+        let login = before.split_once("://").map_or(before, |(_, login)| login);
+        let Some((user, password)) = login.split_once(':') else { return Vec::new() };
+        let (user, meant) = (decoded(user), decoded(password));
+        let sent = BASE64_STANDARD.encode(format!("{user}:{meant}"));
+        [password.to_owned(), meant, sent].map(Secret::from).to_vec()
     }
 
     /// The proxy for reqwest; `None` goes direct.
@@ -56,5 +62,31 @@ impl fmt::Debug for Proxy {
             None => https.reveal().to_owned(),
         });
         out.debug_struct("Proxy").field("https", &shown).field("except", &self.except).finish()
+    }
+}
+
+/// With `%40` and the like read as what they stand for.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code =
+            tail.get(..2).filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_is_known_as_written_as_meant_and_as_sent() {
+        let proxy = Proxy::from_environment(|name| (name == "HTTPS_PROXY").then(|| "http://me:a%40b:c@proxy.example.com:3128".into()));
+        let sent = BASE64_STANDARD.encode("me:a@b:c");
+        assert_eq!(proxy.secrets(), ["a%40b:c", "a@b:c", &sent].map(Secret::from));
+        assert_eq!(decoded("100%"), "100%");
     }
 }

@@ -6,8 +6,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use quick_xml::escape::escape;
 use zeroize::Zeroizing;
+
+use crate::spelling::without;
 
 /// A password, cookie or session id: it has no `Display`, its `Debug` shows nothing, and its memory
 /// is wiped when dropped.
@@ -41,20 +42,30 @@ impl fmt::Debug for Secret {
 /// A server may quote a secret where nobody expects it: in a fault's text, in the id of a view.
 /// So text of a server is shown only after the secrets this client holds have been cut out of it by value.
 #[derive(Default)]
-pub(crate) struct Masker(Mutex<VecDeque<Secret>>);
+pub(crate) struct Masker(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// As long as the client lives.
+    always: Vec<Secret>,
+    /// The newest.
+    recent: VecDeque<Secret>,
+}
 
 /// Shorter ones would blacken ordinary words; they never leave the login request in any case.
 const SHORTEST: usize = 4;
 /// The current secrets and those of some sessions before, whose ids old answers may still quote.
 const REMEMBERED: usize = 16;
 
-/// What stands between these is a secret even if nobody has told us so; also when quoted inside other XML.
-const SUSPECT: [(&str, &str); 5] = [
+/// What stands between these is a secret even if nobody has told us so; also when quoted inside other XML or JSON.
+const SUSPECT: [(&str, &str); 7] = [
     ("session[", "]"),
     ("<password>", "</password>"),
     ("<key>", "</key>"),
     ("&lt;password&gt;", "&lt;/password&gt;"),
     ("&lt;key&gt;", "&lt;/key&gt;"),
+    (r"\u003cpassword\u003e", r"\u003c/password\u003e"),
+    (r"\u003ckey\u003e", r"\u003c/key\u003e"),
 ];
 
 impl Masker {
@@ -63,25 +74,27 @@ impl Masker {
         if secret.reveal().len() < SHORTEST {
             return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|one| one != secret);
-        known.push_back(secret.clone());
-        if known.len() > REMEMBERED {
-            known.pop_front();
+        let recent = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).recent;
+        recent.retain(|one| one != secret);
+        recent.push_back(secret.clone());
+        if recent.len() > REMEMBERED {
+            recent.pop_front();
+        }
+    }
+
+    /// From now on this secret is cut out for good; for the few that come with the settings.
+    pub(crate) fn keep(&self, secret: &Secret) {
+        if secret.reveal().len() >= SHORTEST {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).always.push(secret.clone());
         }
     }
 
     /// The text without known secrets, session ids inside references, passwords and session keys.
     pub(crate) fn mask(&self, text: &str) -> String {
         let mut masked = text.to_owned();
-        for secret in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            if masked.contains(secret.reveal()) {
-                masked = masked.replace(secret.reveal(), "***");
-            }
-            let escaped = Zeroizing::new(escape(secret.reveal()).into_owned());
-            if masked.contains(escaped.as_str()) {
-                masked = masked.replace(escaped.as_str(), "***");
-            }
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in known.always.iter().chain(&known.recent) {
+            masked = without(&masked, secret.reveal());
         }
         for (open, close) in SUSPECT {
             masked = blank(&masked, open, close);
@@ -119,6 +132,14 @@ mod tests {
         let masker = Masker::default();
         masker.remember(&Secret::from("p<a>ss&word"));
         assert_eq!(masker.mask("a p<a>ss&word b p&lt;a&gt;ss&amp;word c"), "a *** b *** c");
+    }
+
+    #[test]
+    fn what_came_with_the_settings_is_cut_out_however_many_sessions_follow() {
+        let masker = Masker::default();
+        masker.keep(&Secret::from("proxy-password"));
+        (0..100).for_each(|n| masker.remember(&Secret::from(format!("secret-{n:03}"))));
+        assert_eq!(masker.mask("proxy-password"), "***");
     }
 
     #[test]

@@ -45,8 +45,6 @@ pub(crate) struct Core {
 
 struct State {
     credentials: Credentials,
-    /// The server's words for refusing exactly these credentials.
-    refused: Option<String>,
     content: Option<Arc<Content>>,
     soap: Option<Arc<SoapSession>>,
     rest: Option<Arc<RestSession>>,
@@ -74,15 +72,15 @@ pub(crate) struct RestSession {
 
 impl Core {
     pub(crate) fn new(settings: Settings) -> Result<Self, Fault> {
+        let settings = settings.sensible();
         let masker = Masker::default();
         let recent = Recent::new(settings.deadlines.replication);
-        settings.proxy.secret().iter().for_each(|secret| masker.remember(secret));
+        settings.proxy.secrets().iter().for_each(|secret| masker.keep(secret));
         masker.remember(&settings.credentials.password);
         Ok(Self {
             http: Http::new(&settings)?,
             state: Mutex::new(State {
                 credentials: settings.credentials.clone(),
-                refused: None,
                 content: None,
                 soap: None,
                 rest: None,
@@ -106,8 +104,8 @@ impl Core {
 
     /// An error that belongs to no single call.
     pub(crate) fn error(&self, method: &str, object: Option<&Ref>, trouble: impl Into<Trouble>) -> Error {
-        let object = object.map(ToString::to_string);
-        Error::new(trouble.into(), &self.settings.endpoint.server, method, object.as_deref(), "")
+        let object = object.map(|object| self.masker.mask(&object.to_string()));
+        Error::new(trouble.into().masked(&self.masker), &self.settings.endpoint.server, method, object.as_deref(), "")
     }
 
     /// Runs to its end whether or not the caller waits for it.
@@ -147,9 +145,15 @@ impl Core {
 
     /// A refusal holds for both APIs and until the credentials change.
     fn not_refused(&self, state: &State) -> Result<()> {
-        match &state.refused {
-            Some(words) => Err(self.error("Login", None, Trouble { fault: Fault::InvalidLogin, words: words.clone() })),
+        match self.settings.refusals.words(&self.settings.endpoint, &state.credentials) {
+            Some(words) => Err(self.error("Login", None, Trouble { fault: Fault::InvalidLogin, words })),
             None => Ok(()),
+        }
+    }
+
+    fn note_refusal(&self, state: &State, error: &Error) {
+        if *error.fault() == Fault::InvalidLogin {
+            self.settings.refusals.remember(&self.settings.endpoint, &state.credentials, error.words());
         }
     }
 
@@ -167,9 +171,7 @@ impl Core {
         let (cookie, user) = match self.login(&content, &state.credentials).await {
             Ok(made) => made,
             Err(error) => {
-                if *error.fault() == Fault::InvalidLogin {
-                    state.refused = Some(error.words().to_owned());
-                }
+                self.note_refusal(state, &error);
                 return Err(error);
             }
         };
@@ -206,6 +208,7 @@ impl Core {
             }
             let content = core.soap_login(&mut state).await?.content.clone();
             core.not_refused(&state)?;
+            core.masker.remember(&state.credentials.password);
             match rest_login(&core, &content.about, &state.credentials).await {
                 Ok((id, dialect)) => {
                     core.masker.remember(&id);
@@ -215,9 +218,7 @@ impl Core {
                     Ok(session)
                 }
                 Err(error) => {
-                    if *error.fault() == Fault::InvalidLogin {
-                        state.refused = Some(error.words().to_owned());
-                    }
+                    core.note_refusal(&state, &error);
                     Err(error)
                 }
             }
@@ -264,7 +265,7 @@ impl Core {
         state.kept
     }
 
-    /// Changes the user or the password; a refusal of the old ones is forgotten with them.
+    /// Changes the password. Never the user: others who hold the client would act as somebody else without knowing.
     pub(crate) async fn set_credentials(self: &Arc<Self>, credentials: Credentials) -> Result<()> {
         let core = Arc::clone(self);
         self.finish(async move {
@@ -272,12 +273,35 @@ impl Core {
             if state.credentials == credentials {
                 return Ok(());
             }
+            if state.credentials.user != credentials.user {
+                let fault = Fault::Settings(format!(
+                    "this client is that of {:?} and does not become {:?}: make another client",
+                    state.credentials.user, credentials.user
+                ));
+                return Err(core.error("settings", None, fault));
+            }
             let ended = core.logout_locked(&mut state).await;
             core.masker.remember(&credentials.password);
             state.credentials = credentials;
-            state.refused = None;
             ended
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{proxy::Proxy, trust::Trust};
+
+    #[test]
+    fn an_error_of_no_call_is_masked_too_and_the_proxy_password_is_known_however_many_sessions_followed() {
+        let mut settings = Settings::new("vcenter.example.com", Credentials::new("me", "marker-password"), Trust::Insecure);
+        settings.proxy = Proxy::from_environment(|name| (name == "HTTPS_PROXY").then(|| "http://me:marker-proxy@proxy:3128".into()));
+        let core = Core::new(settings).unwrap();
+        let quoting = |text: &str| core.error("Task", None, Trouble { fault: Fault::Other { kind: text.into() }, words: text.into() });
+        assert!(!format!("{:?}", quoting("it was marker-password")).contains("marker"));
+        (0..100).for_each(|number| core.masker.remember(&Secret::from(format!("session-{number}"))));
+        assert!(!format!("{:?}", quoting("it was marker-proxy")).contains("marker"));
     }
 }

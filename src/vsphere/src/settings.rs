@@ -1,8 +1,11 @@
 //! Whom to talk to, as whom, and how patiently.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
-use crate::{proxy::Proxy, secret::Secret, trust::Trust, wire::Calls};
+use crate::{proxy::Proxy, refusals::Refusals, secret::Secret, trust::Trust, wire::Calls};
 
 /// A vCenter's address.
 ///
@@ -107,10 +110,14 @@ pub struct Settings {
     pub in_flight: usize,
     /// How many objects a page of a large read has. Larger ones are hardly faster, smaller ones cost round trips.
     pub page: usize,
-    /// The most bytes one answer may have.
+    /// The most bytes one answer may have; four times as many all pages of one read together.
     pub largest_answer: usize,
+    /// The most objects one read may have; an empty page counts as one.
+    pub largest_read: usize,
     /// Where calls are remembered; clients may share one.
     pub calls: Calls,
+    /// Which passwords were refused; clients may share it, those of a [`crate::Pool`] do.
+    pub refusals: Refusals,
 }
 
 impl Settings {
@@ -127,7 +134,22 @@ impl Settings {
             in_flight: 4,
             page: 500,
             largest_answer: 64 << 20,
+            largest_read: 500_000,
             calls: Calls::default(),
+            refusals: Refusals::default(),
         }
     }
+    /// The same with every number in the range in which it means something.
+    pub(crate) fn sensible(mut self) -> Self {
+        self.in_flight = self.in_flight.clamp(1, 1024);
+        // The protocol has 32 bits for it, and zero is illegal.
+        self.page = self.page.clamp(1, 1 << 20);
+        self
+    }
+}
+
+/// The moment this long from now; one that lies beyond what a clock can tell is in a hundred years.
+pub(crate) fn from_now(wait: Duration) -> Instant {
+    const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    Instant::now() + wait.min(A_CENTURY)
 }

@@ -6,6 +6,7 @@ use crate::{
     client::Client,
     error::{Fault, Result, Trouble},
     reference::Ref,
+    settings::from_now,
     soap::properties::{Object, Value, objects, specification},
 };
 
@@ -37,7 +38,7 @@ impl Client {
     /// The task's own fault; [`Fault::Timeout`] after the deadline, with the task still running on the server.
     pub async fn wait(&self, task: &Ref, deadline: Duration, mut report: impl FnMut(Progress)) -> Result<Option<Ref>> {
         let arguments = specification(&[("Task", &["info.state", "info.progress", "info.error", "info.result"])], &objects([task]));
-        let until = Instant::now() + deadline;
+        let until = from_now(deadline);
         let mut pause = FIRST_PAUSE;
         loop {
             let mut found = None;
@@ -50,13 +51,9 @@ impl Client {
             let Some(object) = found else {
                 return Err(self.core().error("Task", Some(task), Fault::NotFound { object: Some(task.clone()) }));
             };
-            match state(object) {
+            match state(object).map_err(|fault| self.core().error("Task", Some(task), fault))? {
                 State::Done(made) => return Ok(made),
-                State::Failed(mut trouble) => {
-                    trouble.words = self.core().masker.mask(&trouble.words);
-                    trouble.fault = trouble.fault.masked(&self.core().masker);
-                    return Err(self.core().error("Task", Some(task), trouble));
-                }
+                State::Failed(trouble) => return Err(self.core().error("Task", Some(task), trouble)),
                 State::Under(progress) => report(progress),
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -69,13 +66,31 @@ impl Client {
     }
 }
 
-fn state(mut object: Object) -> State {
-    match object.text("info.state").as_deref() {
-        Some("success") => State::Done(object.object("info.result")),
-        Some("error") => State::Failed(match object.take("info.error") {
+/// A task that does not tell its state is an error at once: waiting for it would end with a false reason.
+fn state(mut object: Object) -> Result<State, Fault> {
+    let Some(state) = object.text("info.state") else {
+        let unread = object.missing.into_iter().find(|(path, _)| path.starts_with("info")).map(|(_, fault)| fault);
+        return Err(unread.unwrap_or_else(|| Fault::Malformed("the task does not tell its state".into())));
+    };
+    Ok(match state.as_str() {
+        "success" => State::Done(object.object("info.result")),
+        "error" => State::Failed(match object.take("info.error") {
             Some(Value::Fault(trouble)) => *trouble,
             _ => Fault::Other { kind: "TaskFailed".into() }.into(),
         }),
-        other => State::Under(Progress { running: other == Some("running"), percent: object.number("info.progress") }),
+        other => State::Under(Progress { running: other == "running", percent: object.number("info.progress") }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_cannot_be_read_is_told_and_not_waited_for() {
+        let task = |missing| Object { reference: Ref::new("Task", "task-1"), properties: Vec::new(), missing };
+        let denied = Fault::NoPermission { privilege: "System.Read".into(), object: None };
+        assert_eq!(state(task(vec![("info.state".into(), denied.clone())])).err(), Some(denied));
+        assert!(matches!(state(task(Vec::new())), Err(Fault::Malformed(_))));
     }
 }

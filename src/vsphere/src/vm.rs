@@ -31,10 +31,10 @@ pub struct VmDetails {
     pub instance_uuid: String,
     /// The version of the virtual hardware, such as `vmx-19`.
     pub hardware: String,
-    /// Whether it is a template.
-    pub template: bool,
-    /// Whether it is powered on.
-    pub powered_on: bool,
+    /// Whether it is a template; `None` if vCenter does not tell.
+    pub template: Option<bool>,
+    /// Whether it is powered on; `None` if vCenter does not tell.
+    pub powered_on: Option<bool>,
     /// The guest's first address, while its tools run.
     pub address: Option<String>,
     /// The guest's own name, while its tools run.
@@ -92,10 +92,21 @@ fn details(mut object: Object) -> VmDetails {
         uuid: object.text("config.uuid").unwrap_or_default(),
         instance_uuid: object.text("config.instanceUuid").unwrap_or_default(),
         hardware: object.text("config.version").unwrap_or_default(),
-        template: object.flag("config.template").unwrap_or(false),
-        powered_on: object.text("runtime.powerState").is_some_and(|state| state == "poweredOn"),
+        template: object.flag("config.template"),
+        powered_on: object.text("runtime.powerState").map(|state| state == "poweredOn"),
         address: object.text("guest.ipAddress"),
         host_name: object.text("guest.hostName"),
         vm: object.reference,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_vcenter_does_not_tell_is_not_taken_for_a_no() {
+        let silent = details(Object { reference: Ref::new("VirtualMachine", "vm-1"), properties: Vec::new(), missing: Vec::new() });
+        assert_eq!((silent.template, silent.powered_on), (None, None));
     }
 }

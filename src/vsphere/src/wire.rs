@@ -38,7 +38,7 @@ pub struct Call {
     pub bytes_out: u64,
     /// Bytes of answer bodies received.
     pub bytes_in: u64,
-    /// `ok`, or the fault's name.
+    /// `ok`, `cancelled` if the caller did not wait for the end, or the fault's name.
     pub result: String,
     /// How often it was repeated.
     pub retries: u32,
@@ -128,14 +128,32 @@ fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// A call under way.
+/// A call under way. One that is dropped before its end was cancelled by its caller, and is told as such.
 pub(crate) struct Entry {
     call: Call,
     started: Instant,
+    calls: Calls,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if self.call.result.is_empty() {
+            self.call.result = "cancelled".into();
+        }
+        self.call.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
+        let call = &self.call;
+        tracing::debug!(
+            target: "vsphere::call",
+            operation = call.operation, server = call.server, api = call.api, method = call.method,
+            object = call.object, duration_ms = call.duration_ms, bytes_out = call.bytes_out, bytes_in = call.bytes_in,
+            result = call.result, retries = call.retries, "vSphere call"
+        );
+        self.calls.push(call.clone());
+    }
 }
 
 impl Entry {
-    pub(crate) fn begin(server: &str, api: &'static str, method: &str, object: Option<String>) -> Self {
+    pub(crate) fn begin(server: &str, api: &'static str, method: &str, object: Option<String>, calls: &Calls) -> Self {
         let call = Call {
             sequence: 0,
             at: jiff::Timestamp::now(),
@@ -150,7 +168,7 @@ impl Entry {
             result: String::new(),
             retries: 0,
         };
-        Self { call, started: Instant::now() }
+        Self { call, started: Instant::now(), calls: calls.clone() }
     }
 
     pub(crate) fn operation(&self) -> &str {
@@ -169,24 +187,21 @@ impl Entry {
         self.call.bytes_in += bytes as u64;
     }
 
-    /// Remembers the call, tells the log, and makes the error that names the call.
-    pub(crate) fn end<T>(mut self, outcome: Result<T, Trouble>, calls: &Calls, masker: &Masker) -> crate::Result<T> {
-        self.call.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
-        self.call.result = outcome.as_ref().map_or_else(|trouble| trouble.fault.name().to_owned(), |_| "ok".to_owned());
-        let call = self.call;
-        tracing::debug!(
-            target: "vsphere::call",
-            operation = call.operation, server = call.server, api = call.api, method = call.method,
-            object = call.object, duration_ms = call.duration_ms, bytes_out = call.bytes_out, bytes_in = call.bytes_in,
-            result = call.result, retries = call.retries, "vSphere call"
-        );
-        let outcome = outcome.map_err(|mut trouble| {
-            trouble.words = masker.mask(&trouble.words);
-            trouble.fault = trouble.fault.masked(masker);
-            crate::Error::new(trouble, &call.server, &call.method, call.object.as_deref(), &call.operation)
-        });
-        calls.push(call);
-        outcome
+    /// Says how the call ended, and makes the error that names it; the drop that follows tells both logs.
+    pub(crate) fn end<T>(mut self, outcome: Result<T, Trouble>, masker: &Masker) -> crate::Result<T> {
+        match outcome {
+            Ok(value) => {
+                self.call.result = "ok".into();
+                Ok(value)
+            }
+            Err(trouble) => {
+                let trouble = trouble.masked(masker);
+                let name = trouble.fault.name();
+                self.call.result = if name.is_empty() { "unnamed".into() } else { name.to_owned() };
+                let Call { server, method, object, operation, .. } = &self.call;
+                Err(crate::Error::new(trouble, server, method, object.as_deref(), operation))
+            }
+        }
     }
 }
 
@@ -230,7 +245,7 @@ mod tests {
     use crate::error::Fault;
 
     fn record(calls: &Calls, method: &str, outcome: Result<(), Trouble>) {
-        let _ = Entry::begin("vc", "soap", method, Some("Folder:group-v3".into())).end(outcome, calls, &Masker::default());
+        let _ = Entry::begin("vc", "soap", method, Some("Folder:group-v3".into()), calls).end(outcome, &Masker::default());
     }
 
     #[test]
@@ -250,6 +265,27 @@ mod tests {
         assert!(calls.csv().contains(",InUse,0\n"));
         let json: serde_json::Value = serde_json::from_str(&calls.json()).unwrap();
         assert_eq!(json[0]["object"], "Folder:group-v3");
+    }
+
+    #[test]
+    fn a_call_whose_caller_goes_away_is_remembered_as_cancelled() {
+        let calls = Calls::new(3);
+        drop(Entry::begin("vc", "soap", "CurrentTime", None, &calls));
+        assert_eq!(calls.recent()[0].result, "cancelled");
+    }
+
+    #[test]
+    fn a_name_a_server_gave_to_its_fault_is_masked_and_cut_before_anybody_sees_it() {
+        let calls = Calls::new(3);
+        let masker = Masker::default();
+        masker.remember(&"marker-secret".into());
+        let fault = Fault::Other { kind: format!("marker-secret\n{}", "x".repeat(5000)) };
+        let trouble = Trouble { fault, words: "marker-secret ".repeat(1000) };
+        let error = Entry::begin("vc", "rest", "GET", None, &calls).end::<()>(Err(trouble), &masker).unwrap_err();
+        assert!(calls.recent()[0].result.len() <= 200 && error.words().len() <= 1024);
+        let shown = format!("{error} {error:?} {} {}", calls.csv(), calls.json());
+        assert!(shown.contains("***") && !shown.contains("marker-secret"), "{shown}");
+        assert_eq!(calls.csv().lines().count(), 2, "no line break of a server breaks the table");
     }
 
     #[test]

@@ -46,14 +46,14 @@ impl Builder {
             Kind::Datastore => found.datastores.push(datastore(object)),
             Kind::VirtualMachine => {
                 let vm = vm(object);
-                match (vm.template, self.want) {
+                match (vm.template == Some(true), self.want) {
                     (true, _) => found.templates.push(vm),
                     (false, Want::Vms) => found.vms.push(vm),
                     (false, _) => {}
                 }
             }
             // All that is left of what was asked for are networks of one kind or another.
-            _ => found.networks.push(Network { node: node(object), accessible: object.flag("summary.accessible").unwrap_or(true) }),
+            _ => found.networks.push(Network { node: node(object), accessible: object.flag("summary.accessible") }),
         }
     }
 
@@ -108,8 +108,8 @@ fn host(object: &mut Object) -> Host {
         node: node(object),
         version: object.text("summary.config.product.version").unwrap_or_default(),
         build: object.text("summary.config.product.build").unwrap_or_default(),
-        connected: object.text("runtime.connectionState").is_some_and(|state| state == "connected"),
-        maintenance: object.flag("runtime.inMaintenanceMode").unwrap_or(false),
+        connected: object.text("runtime.connectionState").map(|state| state == "connected"),
+        maintenance: object.flag("runtime.inMaintenanceMode"),
         cpu_cores: object.number("summary.hardware.numCpuCores").unwrap_or(0),
         memory_mib: object.number::<u64>("summary.hardware.memorySize").unwrap_or(0) >> 20,
         memory_used_mib: object.number("summary.quickStats.overallMemoryUsage").unwrap_or(0),
@@ -124,7 +124,7 @@ fn datastore(object: &mut Object) -> Datastore {
         kind: object.text("summary.type").unwrap_or_default(),
         capacity: object.number("summary.capacity").unwrap_or(0),
         free: object.number("summary.freeSpace").unwrap_or(0),
-        accessible: object.flag("summary.accessible").unwrap_or(false),
+        accessible: object.flag("summary.accessible"),
         maintenance: object.text("summary.maintenanceMode").unwrap_or_default(),
         url: object.text("summary.url").unwrap_or_default(),
     }
@@ -135,8 +135,8 @@ fn vm(object: &mut Object) -> Vm {
         node: node(object),
         uuid: object.text("config.uuid").unwrap_or_default(),
         instance_uuid: object.text("config.instanceUuid").unwrap_or_default(),
-        template: object.flag("config.template").unwrap_or(false),
-        powered_on: object.text("runtime.powerState").is_some_and(|state| state == "poweredOn"),
+        template: object.flag("config.template"),
+        powered_on: object.text("runtime.powerState").map(|state| state == "poweredOn"),
     }
 }
 
@@ -167,6 +167,18 @@ mod tests {
             found.folders.iter().map(|folder| folder.node.path.as_str()).collect::<Vec<_>>(),
             ["/", "/outer", "/outer/inner", "/outer/inner/dc/host"]
         );
+    }
+
+    #[test]
+    fn what_vcenter_does_not_tell_is_not_taken_for_a_yes_or_a_no() {
+        let mut builder = Builder::new(Ref::new("Folder", "group-d1"), Want::Vms);
+        for kind in ["HostSystem", "Datastore", "Network", "VirtualMachine"] {
+            builder.add(object(kind, "x-1", "x", None));
+        }
+        let found = builder.finish();
+        assert_eq!((found.hosts[0].connected, found.hosts[0].maintenance), (None, None));
+        assert_eq!((found.datastores[0].accessible, found.networks[0].accessible), (None, None));
+        assert_eq!((found.vms[0].template, found.vms[0].powered_on), (None, None));
     }
 
     #[test]

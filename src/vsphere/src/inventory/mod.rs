@@ -92,10 +92,10 @@ pub struct Host {
     pub version: String,
     /// ESXi's build.
     pub build: String,
-    /// Whether vCenter reaches it.
-    pub connected: bool,
-    /// Whether it is in maintenance.
-    pub maintenance: bool,
+    /// Whether vCenter reaches it; `None` if vCenter does not tell.
+    pub connected: Option<bool>,
+    /// Whether it is in maintenance; `None` if vCenter does not tell.
+    pub maintenance: Option<bool>,
     /// Cores.
     pub cpu_cores: u32,
     /// Memory in MiB.
@@ -120,8 +120,8 @@ pub struct Datastore {
     pub capacity: u64,
     /// Bytes free.
     pub free: u64,
-    /// Whether any host reaches it.
-    pub accessible: bool,
+    /// Whether any host reaches it; `None` if vCenter does not tell.
+    pub accessible: Option<bool>,
     /// `normal`, or a state of maintenance.
     pub maintenance: String,
     /// Its URL; the same on two vCenters means the same storage.
@@ -134,8 +134,8 @@ pub struct Datastore {
 pub struct Network {
     /// Reference, name and path.
     pub node: Node,
-    /// Whether any host reaches it.
-    pub accessible: bool,
+    /// Whether any host reaches it; `None` if vCenter does not tell.
+    pub accessible: Option<bool>,
 }
 
 /// A resource pool or vApp.
@@ -158,10 +158,10 @@ pub struct Vm {
     pub uuid: String,
     /// The UUID vCenter gives it.
     pub instance_uuid: String,
-    /// Whether it is a template.
-    pub template: bool,
-    /// Whether it is powered on.
-    pub powered_on: bool,
+    /// Whether it is a template; `None` if vCenter does not tell. Then it is among the virtual machines.
+    pub template: Option<bool>,
+    /// Whether it is powered on; `None` if vCenter does not tell.
+    pub powered_on: Option<bool>,
 }
 
 /// Something the user may not read, or the server could not.

@@ -32,7 +32,9 @@ impl Inventory {
     /// What the usable hosts of this cluster see.
     #[must_use]
     pub fn reach(&self, cluster: &Ref) -> Reach {
-        let usable = |host: &&Host| host.connected && !host.maintenance && host.node.parent.as_ref() == Some(cluster);
+        // A host of which nothing is told may be used tomorrow, and is counted.
+        let usable =
+            |host: &&Host| host.connected != Some(false) && host.maintenance != Some(true) && host.node.parent.as_ref() == Some(cluster);
         let hosts: Vec<&Host> = self.hosts.iter().filter(usable).collect();
         Reach {
             hosts: hosts.iter().map(|host| host.node.reference.clone()).collect(),
@@ -61,8 +63,8 @@ mod tests {
             node: Node { reference: Ref::new("HostSystem", id), name: id.into(), parent: Some(cluster), path: String::new() },
             version: String::new(),
             build: String::new(),
-            connected,
-            maintenance: false,
+            connected: Some(connected),
+            maintenance: Some(false),
             cpu_cores: 1,
             memory_mib: 1,
             memory_used_mib: 0,

@@ -105,11 +105,15 @@ pub(super) fn everything(root: &Ref, want: Want) -> String {
     specification(&wanted, &walk)
 }
 
-/// Asks for every virtual machine with these properties and for nothing else.
+/// Asks for every virtual machine with these properties and for nothing else; also for those in vApps, which lie in no folder.
 pub(crate) fn all_vms(root: &Ref, properties: &[&str]) -> String {
     let mut walk = format!("<objectSet>{}<skip>true</skip>", reference("obj", root));
-    step(&mut walk, ("vmFolder", "Folder", "childEntity", &["vmFolder", "datacenterVm"]));
+    step(&mut walk, ("vmFolder", "Folder", "childEntity", &["vmFolder", "datacenterVm", "datacenterHost", "clusterPool"]));
     step(&mut walk, ("datacenterVm", "Datacenter", "vmFolder", &["vmFolder"]));
+    step(&mut walk, ("datacenterHost", "Datacenter", "hostFolder", &["vmFolder"]));
+    step(&mut walk, ("clusterPool", "ComputeResource", "resourcePool", &["pool", "vApp"]));
+    step(&mut walk, ("pool", "ResourcePool", "resourcePool", &["pool", "vApp"]));
+    step(&mut walk, ("vApp", "VirtualApp", "vm", &[]));
     walk.push_str("</objectSet>");
     specification(&[("VirtualMachine", properties)], &walk)
 }

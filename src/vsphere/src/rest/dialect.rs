@@ -10,6 +10,8 @@ use super::{DELETE, GET, POST, by_status};
 use crate::{
     about::version,
     error::{Fault, Trouble},
+    reference::Ref,
+    secret::Secret,
 };
 
 /// Which spelling.
@@ -26,6 +28,7 @@ pub(crate) struct Request {
     base: String,
     /// The one thing it is about, with the dialect's mark before it.
     id: Option<(&'static str, String)>,
+    about: Option<String>,
     query: String,
     /// JSON, already text: a list of thousands of objects would be many times larger as a tree.
     pub(crate) body: Option<String>,
@@ -45,7 +48,12 @@ impl Request {
     }
 
     pub(crate) fn object(&self) -> Option<String> {
-        self.id.as_ref().map(|(_, id)| id.clone())
+        self.about.clone().or_else(|| self.id.as_ref().map(|(_, id)| id.clone()))
+    }
+
+    /// The same request, with what it is about where its path does not tell.
+    pub(crate) fn about(self, object: &Ref) -> Self {
+        Self { about: Some(object.to_string()), ..self }
     }
 }
 
@@ -77,7 +85,7 @@ impl Dialect {
             Self::Rest => format!("/rest/com/vmware/cis/{what}"),
             Self::Api => format!("/api/cis/{what}"),
         };
-        Request { verb, base, id: None, query: String::new(), body: None, idempotent }
+        Request { verb, base, id: None, about: None, query: String::new(), body: None, idempotent }
     }
 
     fn with_id(self, request: Request, id: &str) -> Request {
@@ -154,6 +162,14 @@ impl Dialect {
         }
     }
 
+    /// The session's id in an answer to a login that may have been cut off behind it.
+    pub(crate) fn session_in(self, body: &[u8]) -> Option<Secret> {
+        let text = std::str::from_utf8(body).ok()?;
+        let text = if self == Self::Rest { text.split_once("\"value\"")?.1.trim_start().strip_prefix(':')? } else { text };
+        let (id, _) = text.trim_start().strip_prefix('"')?.split_once('"')?;
+        (!id.is_empty()).then(|| Secret::from(id))
+    }
+
     /// Reads an error: by its type where the body names one, by its status otherwise; never by its content type, which lies.
     pub(crate) fn refusal(self, status: StatusCode, body: &[u8]) -> Trouble {
         let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
@@ -213,6 +229,16 @@ mod tests {
         );
         assert_eq!(Dialect::Rest.get("tag", "a/b c").path(), "/rest/com/vmware/cis/tagging/tag/id:a%2Fb%20c");
         assert_eq!(Dialect::Rest.get("tag", urn).label(), "GET /rest/com/vmware/cis/tagging/tag/{id}");
+    }
+
+    #[test]
+    fn the_id_of_a_session_is_found_in_an_answer_cut_off_behind_it_and_not_in_one_cut_off_before() {
+        let found = |dialect: Dialect, body: &str| dialect.session_in(body.as_bytes()).map(|id| id.reveal().to_owned());
+        assert_eq!(found(Dialect::Api, "\"abc\""), Some("abc".into()));
+        assert_eq!(found(Dialect::Rest, "{\"value\": \"abc\""), Some("abc".into()));
+        for (dialect, body) in [(Dialect::Api, "\"ab"), (Dialect::Rest, "{\"value\":\"ab"), (Dialect::Rest, "{\"va"), (Dialect::Api, "")] {
+            assert_eq!(found(dialect, body), None, "{body}");
+        }
     }
 
     #[test]

@@ -17,15 +17,17 @@ pub(crate) use dialect::{Dialect, Request};
 use crate::{
     about::About,
     error::{Fault, Result, Trouble},
-    http::{Outgoing, sensitive},
+    http::{Answer, Outgoing, REST_SESSION, sensitive},
     keeper::Busy,
+    login::maybe_left_behind,
     secret::Secret,
     session::{Core, RestSession},
     settings::Credentials,
     wire::{Entry, show},
 };
 
-const SESSION: HeaderName = HeaderName::from_static("vmware-api-session-id");
+/// The tree JSON becomes may be many times as large as its text, so less of it is read than of XML.
+const LARGEST: usize = 4 << 20;
 const USE_HEADER: HeaderName = HeaderName::from_static("vmware-use-header-authn");
 const OPERATION: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -42,15 +44,31 @@ pub(crate) async fn login(core: &Core, about: &About, credentials: &Credentials)
 }
 
 async fn login_in(core: &Core, dialect: Dialect, credentials: &Credentials) -> Result<Secret> {
+    let (seen, outcome) = try_login(core, dialect, credentials).await;
+    if let Err(error) = &outcome {
+        match seen {
+            // The server made a session although its answer did not arrive whole. The first error is the one to tell.
+            Some(id) => drop(core.rest_end(&id, dialect).await),
+            None => maybe_left_behind(error),
+        }
+    }
+    outcome
+}
+
+/// The session's id, and what was seen of it in any case.
+async fn try_login(core: &Core, dialect: Dialect, credentials: &Credentials) -> (Option<Secret>, Result<Secret>) {
     let basic = Secret::from(BASE64_STANDARD.encode(format!("{}:{}", credentials.user, credentials.password.reveal())));
     core.masker.remember(&basic);
     let request = dialect.login();
     let mut entry = core.begin("rest", &request.label(), None);
+    let mut seen = None;
     let outcome = async {
         let headers =
             vec![(AUTHORIZATION, sensitive(&format!("Basic {}", basic.reveal()))?), (USE_HEADER, HeaderValue::from_static("true"))];
-        let body = core.rest_exchange(&request, headers, dialect, &mut entry).await;
-        let body = body.map_err(|trouble| match trouble.fault {
+        let mut answer = core.rest_send(&request, headers, &mut entry).await?;
+        seen = answer.rest_session.take().or_else(|| dialect.session_in(&answer.body));
+        seen.iter().for_each(|id| core.masker.remember(id));
+        let body = core.rest_whole(&request, answer, dialect, &entry).map_err(|trouble| match trouble.fault {
             Fault::NotAuthenticated => Trouble { fault: Fault::InvalidLogin, ..trouble },
             _ => trouble,
         })?;
@@ -60,12 +78,21 @@ async fn login_in(core: &Core, dialect: Dialect, credentials: &Credentials) -> R
         }
     }
     .await;
-    core.end(entry, outcome)
+    (seen, core.end(entry, outcome))
 }
 
 impl Core {
     /// A REST call in the shared session, which is replaced once if the server does not know it any more.
     pub(crate) async fn rest(self: &Arc<Self>, request: impl Fn(Dialect) -> Request) -> Result<Value> {
+        self.rest_checked(request, |_| Ok(())).await
+    }
+
+    /// The same for calls that tell in a successful answer that they failed.
+    pub(crate) async fn rest_checked(
+        self: &Arc<Self>,
+        request: impl Fn(Dialect) -> Request,
+        check: impl Fn(&Value) -> Result<(), Trouble>,
+    ) -> Result<Value> {
         let _busy = Busy::new(self);
         let mut session = self.rest_session().await?;
         let mut made = request(session.dialect);
@@ -85,29 +112,37 @@ impl Core {
             entry.repeated();
             outcome = self.rest_in(&made, &session, &mut entry).await;
         }
-        self.end(entry, outcome)
+        self.end(entry, outcome.and_then(|value| check(&value).map(|()| value)))
     }
 
     async fn rest_in(&self, request: &Request, session: &RestSession, entry: &mut Entry) -> Result<Value, Trouble> {
-        let headers = vec![(SESSION, sensitive(session.id.reveal())?)];
-        let body = self.rest_exchange(request, headers, session.dialect, entry).await?;
-        Ok(session.dialect.unwrap(&body)?)
+        self.rest_with(request, &session.id, session.dialect, entry).await
+    }
+
+    async fn rest_with(&self, request: &Request, id: &Secret, dialect: Dialect, entry: &mut Entry) -> Result<Value, Trouble> {
+        let headers = vec![(REST_SESSION, sensitive(id.reveal())?)];
+        let answer = self.rest_send(request, headers, entry).await?;
+        let body = self.rest_whole(request, answer, dialect, entry)?;
+        Ok(dialect.unwrap(&body)?)
     }
 
     pub(crate) async fn rest_logout(&self, session: &RestSession) -> Result<()> {
-        let request = session.dialect.logout();
+        self.rest_end(&session.id, session.dialect).await
+    }
+
+    async fn rest_end(&self, id: &Secret, dialect: Dialect) -> Result<()> {
+        let request = dialect.logout();
         let mut entry = self.begin("rest", &request.label(), None);
-        let outcome = self.rest_in(&request, session, &mut entry).await;
+        let outcome = self.rest_with(&request, id, dialect, &mut entry).await;
         self.end(entry, outcome.map(|_| ()))
     }
 
-    async fn rest_exchange(
+    async fn rest_send(
         &self,
         request: &Request,
         mut headers: Vec<(HeaderName, HeaderValue)>,
-        dialect: Dialect,
         entry: &mut Entry,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Answer, Trouble> {
         let label = request.label();
         headers.push((OPERATION, sensitive(entry.operation())?));
         let body = request.body.as_ref().map(|body| Bytes::from(body.clone())).unwrap_or_default();
@@ -115,9 +150,13 @@ impl Core {
             headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
             show("out", &label, entry.operation(), &body, &self.masker);
         }
-        let outgoing = Outgoing { method: request.verb.clone(), path: request.path(), headers, body };
-        let (status, body) = self.http.send(&outgoing, request.idempotent, entry).await?.whole()?;
-        show("in", &label, entry.operation(), &body, &self.masker);
+        let outgoing = Outgoing { method: request.verb.clone(), path: request.path(), headers, body, largest: LARGEST };
+        self.http.send(&outgoing, request.idempotent, entry).await
+    }
+
+    fn rest_whole(&self, request: &Request, answer: Answer, dialect: Dialect, entry: &Entry) -> Result<Vec<u8>, Trouble> {
+        let (status, body) = answer.whole()?;
+        show("in", &request.label(), entry.operation(), &body, &self.masker);
         if status.is_success() { Ok(body) } else { Err(dialect.refusal(status, &body)) }
     }
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::{Cardinality, Category, Tag, Tags, bare_type, texts};
 use crate::{
-    error::{Fault, Result},
+    error::{Fault, Result, Trouble},
     reference::Ref,
+    rest::Dialect,
 };
 
 /// More objects or tags in one call are refused.
@@ -56,24 +57,45 @@ fn reference(value: &Value) -> Option<Ref> {
     Some(Ref::new(bare_type(value["type"].as_str()?), value["id"].as_str()?))
 }
 
+/// The fault of a batch that failed in part, for other reasons than that something is not there.
+const PARTLY: &str = "BatchFailedInPart";
+
 /// Bulk calls answer 200 even when they did not do everything.
-fn succeeded(value: &Value) -> Result<(), Fault> {
-    if value["success"] == false {
-        let words: Vec<_> =
-            value["error_messages"].as_array().into_iter().flatten().filter_map(|one| one["default_message"].as_str()).collect();
-        let missing = value["error_messages"].to_string().contains("NotFound");
-        return Err(if missing {
-            Fault::NotFound { object: None }
-        } else {
-            Fault::Other { kind: format!("a partly failed batch: {}", words.join(" ")) }
-        });
+fn succeeded(value: &Value) -> Result<(), Trouble> {
+    if value["success"] != false {
+        return Ok(());
     }
-    Ok(())
+    let messages = || value["error_messages"].as_array().into_iter().flatten();
+    let words: Vec<_> = messages().filter_map(|one| one["default_message"].as_str()).collect();
+    let missing = messages().any(|one| {
+        let id = one["id"].as_str().unwrap_or_default().to_ascii_lowercase();
+        id.contains("notfound") || id.contains("not_found")
+    });
+    let fault = if missing { Fault::NotFound { object: None } } else { Fault::Other { kind: PARTLY.into() } };
+    Err(Trouble { fault, words: words.join(" ") })
 }
 
 impl Tags<'_> {
     fn body(&self, made: Result<String, Fault>) -> Result<String> {
         made.map_err(|fault| self.core().error("tag-association", None, fault))
+    }
+
+    /// The answers about all of these; a part whose answer is too large is asked for again in halves.
+    async fn in_parts<T>(&self, all: &[T], action: &str, write: impl Fn(&[T]) -> Result<String, Fault>) -> Result<Vec<Value>> {
+        let mut left: Vec<&[T]> = all.chunks(BATCH).rev().collect();
+        let mut answers = Vec::new();
+        while let Some(part) = left.pop() {
+            let body = self.body(write(part))?;
+            match self.core().rest(|dialect| dialect.association(None, action, &body)).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) if matches!(error.fault(), Fault::TooLarge { .. }) && part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    left.extend([second, first]);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(answers)
     }
 
     /// The ids of the tags on each of these objects, in the order of the objects.
@@ -82,9 +104,7 @@ impl Tags<'_> {
     /// As for every call.
     pub async fn attached(&self, objects: &[Ref]) -> Result<Vec<(Ref, Vec<String>)>> {
         let mut found: HashMap<Ref, Vec<String>> = HashMap::new();
-        for batch in objects.chunks(BATCH) {
-            let body = self.body(many_objects(batch))?;
-            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-tags-on-objects", &body)).await?;
+        for rows in self.in_parts(objects, "list-attached-tags-on-objects", many_objects).await? {
             for row in rows.as_array().into_iter().flatten() {
                 if let Some(object) = reference(&row["object_id"]) {
                     found.entry(object).or_default().extend(texts(&row["tag_ids"]));
@@ -101,9 +121,8 @@ impl Tags<'_> {
     /// As for every call.
     pub async fn objects(&self, tags: &[Tag]) -> Result<Vec<Vec<Ref>>> {
         let mut found: HashMap<String, Vec<Ref>> = HashMap::new();
-        for batch in tags.chunks(BATCH) {
-            let body = self.body(many_tags(None, batch.iter().map(|tag| tag.id.as_str())))?;
-            let rows = self.core().rest(|dialect| dialect.association(None, "list-attached-objects-on-tags", &body)).await?;
+        let write = |batch: &[Tag]| many_tags(None, batch.iter().map(|tag| tag.id.as_str()));
+        for rows in self.in_parts(tags, "list-attached-objects-on-tags", write).await? {
             for row in rows.as_array().into_iter().flatten() {
                 let objects = row["object_ids"].as_array().into_iter().flatten().filter_map(reference);
                 found.entry(row["tag_id"].as_str().unwrap_or_default().to_owned()).or_default().extend(objects);
@@ -133,15 +152,20 @@ impl Tags<'_> {
 
     async fn attach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
         let body = self.body(many_objects(objects))?;
-        let answer = self.fresh(&tag.id, |dialect| dialect.association(Some(&tag.id), "attach-tag-to-multiple-objects", &body)).await?;
-        succeeded(&answer).map_err(|fault| self.core().error("attach-tag-to-multiple-objects", None, fault))
+        let request = |dialect: Dialect| dialect.association(Some(&tag.id), "attach-tag-to-multiple-objects", &body);
+        self.fresh(&tag.id, request, succeeded).await.map(|_| ())
     }
 
     async fn attach_to(&self, object: &Ref, tags: &[Tag]) -> Result<()> {
         let body = self.body(many_tags(Some(object), tags.iter().map(|tag| tag.id.as_str())))?;
-        let answer = self.core().rest(|dialect| dialect.association(None, "attach-multiple-tags-to-object", &body)).await?;
-        if succeeded(&answer).is_ok() {
-            return Ok(());
+        let request = |dialect: Dialect| dialect.association(None, "attach-multiple-tags-to-object", &body).about(object);
+        match self.core().rest_checked(request, succeeded).await {
+            Ok(_) => return Ok(()),
+            Err(error) => match error.fault() {
+                Fault::NotFound { .. } => {}
+                Fault::Other { kind } if kind == PARTLY => {}
+                _ => return Err(error),
+            },
         }
         // One tag at a time: each then has its own word, and a tag made just now its own patience.
         for tag in tags {
@@ -161,8 +185,8 @@ impl Tags<'_> {
             async move {
                 for batch in wanted.chunks(BATCH) {
                     let body = self.body(many_tags(Some(object), batch.iter().map(|id| id.as_str())))?;
-                    let answer = self.core().rest(|dialect| dialect.association(None, "detach-multiple-tags-from-object", &body)).await?;
-                    succeeded(&answer).map_err(|fault| self.core().error("detach-multiple-tags-from-object", Some(object), fault))?;
+                    let request = |dialect: Dialect| dialect.association(None, "detach-multiple-tags-from-object", &body).about(object);
+                    self.core().rest_checked(request, succeeded).await?;
                 }
                 Ok(())
             }
@@ -189,7 +213,7 @@ impl Tags<'_> {
     /// The same for a second tag where only one is allowed; some servers do not even notice.
     async fn only_ones(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
         let present = self.attached(objects).await?;
-        let siblings = texts(&self.fresh(&category.id, |dialect| dialect.tags_of_category(&category.id)).await?);
+        let siblings = self.siblings(category).await?;
         for (object, ids) in present {
             let mut after: Vec<&String> = ids.iter().filter(|id| siblings.contains(id)).chain(tags.iter().map(|tag| &tag.id)).collect();
             after.sort_unstable();

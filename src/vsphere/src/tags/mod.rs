@@ -16,7 +16,7 @@ pub(crate) use patience::Recent;
 
 use crate::{
     client::Client,
-    error::{Fault, Result},
+    error::{Fault, Result, Trouble},
     reference::Kind,
     rest::{Dialect, Request},
     session::Core,
@@ -123,8 +123,12 @@ impl Tags<'_> {
     /// # Errors
     /// As for every call.
     pub async fn of(&self, category: &Category) -> Result<Vec<Tag>> {
-        let ids = texts(&self.fresh(&category.id, |dialect| dialect.tags_of_category(&category.id)).await?);
-        self.many("tag", ids, Tag::read).await
+        self.many("tag", self.siblings(category).await?, Tag::read).await
+    }
+
+    /// The ids of the tags of a category.
+    async fn siblings(&self, category: &Category) -> Result<Vec<String>> {
+        Ok(texts(&self.fresh(&category.id, |dialect| dialect.tags_of_category(&category.id), |_| Ok(())).await?))
     }
 
     /// The tags of these names in this category, in this order, made where missing.
@@ -199,10 +203,10 @@ impl Tags<'_> {
     }
 
     /// A call about something that may have been made a moment ago, and may not have arrived everywhere.
-    async fn fresh(&self, id: &str, request: impl Fn(Dialect) -> Request) -> Result<Value> {
+    async fn fresh(&self, id: &str, request: impl Fn(Dialect) -> Request, check: impl Fn(&Value) -> Result<(), Trouble>) -> Result<Value> {
         let mut patience = Patience::new(self.core().settings.deadlines.replication);
         loop {
-            match self.core().rest(&request).await {
+            match self.core().rest_checked(&request, &check).await {
                 Err(error) if matches!(error.fault(), Fault::NotFound { .. }) && self.core().recent.has(id) => {
                     if !patience.pause().await {
                         return Err(error);

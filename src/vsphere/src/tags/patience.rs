@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::settings::from_now;
+
 /// What this client made so recently that it may still be on its way.
 pub(crate) struct Recent {
     made: Mutex<HashMap<String, Instant>>,
@@ -38,7 +40,7 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn new(limit: Duration) -> Self {
-        Self { until: Instant::now() + limit, next: Duration::from_millis(100) }
+        Self { until: from_now(limit), next: Duration::from_millis(100) }
     }
 
     /// Waits; `false` once the deadline has passed.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use vsphere::{Client, Fault, Ref};
+use vsphere::{Cardinality, CategorySpec, Client, Fault, Identity, Ref, Want};
 
 use crate::vcsim::Vcsim;
 
@@ -90,7 +90,7 @@ async fn the_root_folder_of_a_datacenter_is_not_deleted_even_when_it_is_empty() 
 async fn a_long_task_can_be_waited_for_again_and_reports_its_progress() {
     let sim = Vcsim::start();
     let client = sim.client();
-    sim.fault(&json!({ "kind": "task", "method": "Destroy_Task", "milliseconds": 2000 }));
+    sim.fault(&json!({ "kind": "task", "method": "Destroy_Task", "milliseconds": 10_000 }));
     let folder = client.find_by_path("/dc-a/vm/lab-x7k2p").await.unwrap().unwrap();
     let after = Duration::from_millis(100);
     let error = client.delete_folder(&folder, after).await.unwrap_err();
@@ -126,17 +126,38 @@ async fn a_task_that_outlives_its_deadline_is_told_and_survives_a_lost_session_m
     sim.fault(&json!({ "kind": "task", "method": "Destroy_Task", "milliseconds": 120_000, "count": 1 }));
     let after = Duration::from_millis(300);
     assert_eq!(*client.delete_folder(&folder, after).await.unwrap_err().fault(), Fault::Timeout { after });
-    sim.fault(&json!({ "kind": "task", "method": "Destroy_Task", "milliseconds": 1500, "count": 1 }));
+    sim.fault(&json!({ "kind": "task", "method": "Destroy_Task", "milliseconds": 10_000, "count": 1 }));
     let deleting = tokio::spawn({
         let (client, folder) = (client.clone(), folder.clone());
         async move { client.delete_folder(&folder, PATIENT).await }
     });
-    while sim.count("Destroy_Task") < 2 {
-        // The session is to be lost while the task runs; only the count tells that it does.
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    // The session is to be lost while the task runs; only the count tells that it does.
+    sim.counts("Destroy_Task", 2).await;
     sim.fault(&json!({ "kind": "sessions" }));
     deleting.await.unwrap().unwrap();
+    assert_eq!(sim.count("Login"), 2, "the session was lost while the task ran");
     client.logout().await.unwrap();
     assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
+async fn endless_deadlines_and_no_requests_at_a_time_neither_panic_nor_hang() {
+    let sim = Vcsim::with(&["a"], 3);
+    let mut settings = sim.settings();
+    (settings.in_flight, settings.page) = (0, usize::MAX);
+    let deadlines = &mut settings.deadlines;
+    for deadline in
+        [&mut deadlines.connect, &mut deadlines.request, &mut deadlines.idle, &mut deadlines.keep_alive, &mut deadlines.replication]
+    {
+        *deadline = Duration::MAX;
+    }
+    let client = Client::new(settings).unwrap();
+    let vm = client.inventory(Want::Vms).await.unwrap().vms.remove(0);
+    assert_eq!(client.find_vms(&[vm.uuid.parse().unwrap()], Identity::Bios).await.unwrap(), [[vm.node.reference]]);
+    let spec = CategorySpec { name: "c".into(), description: String::new(), cardinality: Cardinality::Multiple, types: Vec::new() };
+    let category = client.tags().ensure_category(&spec).await.unwrap();
+    assert_eq!(client.tags().ensure(&category, &["a", "b"]).await.unwrap().len(), 2);
+    let folder = client.find_by_path("/dc-a/vm/lab-x7k2p").await.unwrap().unwrap();
+    client.delete_folder(&folder, Duration::MAX).await.unwrap();
+    client.logout().await.unwrap();
 }

@@ -22,7 +22,7 @@ struct Book {
 
 const API: &str = include_str!("documented/api.json");
 
-fn envelope(inner: &str) -> Reply {
+pub(crate) fn envelope(inner: &str) -> Reply {
     let body = format!(
         r#"<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>{inner}</soapenv:Body></soapenv:Envelope>"#
     );
@@ -142,6 +142,28 @@ async fn documented_api_finds_what_is_there() {
     let category = client.tags().ensure_category(&region()).await.unwrap();
     assert_eq!(category.types, ["Datacenter"], "written with a prefix by this server");
     assert_eq!(client.tags().of(&category).await.unwrap()[0].name, "eu");
+    client.logout().await.unwrap();
+    book.closed();
+}
+
+#[tokio::test]
+async fn a_success_that_says_it_failed_gets_patience_and_is_told_with_words_object_and_operation_id() {
+    let book = open("late");
+    let client = book.client();
+    let tags = client.tags();
+    let category = tags.ensure_category(&CategorySpec { cardinality: Cardinality::Multiple, ..region() }).await.unwrap();
+    let made = tags.ensure(&category, &["eu"]).await.unwrap();
+    let datacenter = Ref::new("Datacenter", "datacenter-3");
+    // Twice it is not there yet, then it is.
+    tags.attach(&category, &made, std::slice::from_ref(&datacenter)).await.unwrap();
+    let error = tags.attach(&category, &made, std::slice::from_ref(&datacenter)).await.unwrap_err();
+    assert_eq!((error.fault().name(), error.words()), ("BatchFailedInPart", "It was too blue."));
+    assert_eq!(error.object(), Some(made[0].id.as_str()));
+    let calls = client.calls().recent();
+    let results: Vec<&str> =
+        calls.iter().filter(|call| call.method.ends_with("attach-tag-to-multiple-objects")).map(|call| call.result.as_str()).collect();
+    assert_eq!(results, ["NotFound", "NotFound", "ok", "BatchFailedInPart"]);
+    assert_eq!(error.operation(), calls.last().unwrap().operation);
     client.logout().await.unwrap();
     book.closed();
 }

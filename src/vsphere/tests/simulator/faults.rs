@@ -64,6 +64,7 @@ async fn every_rest_error_has_its_type() {
         sim.fault(&json!({ "kind": "fault", "api": "rest", "method": method, "type": kind, "message": "In its own words.", "count": 1 }));
         let error = client.tags().categories().await.unwrap_err();
         assert_eq!((error.fault(), error.words(), error.method()), (&expected, "In its own words.", method));
+        assert!(!error.to_string().contains("privilege ;") && !error.to_string().contains("  "), "{error}");
     }
     client.logout().await.unwrap();
 }
@@ -178,9 +179,10 @@ async fn a_server_that_takes_the_connection_and_says_nothing_runs_into_the_deadl
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_asked_again_and_then_named() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // Bound, so that nobody else gets the port, and not listening.
+    let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = nobody.local_addr().unwrap().port();
-    drop(nobody);
     let sim = Vcsim::start();
     let mut settings = sim.settings();
     settings.endpoint.port = port;

@@ -46,11 +46,18 @@ async fn hosts_clusters_and_datastores_come_with_versions_capacity_and_reach() {
     assert!(cluster.cpu_mhz > 0 && cluster.memory_mib > 0, "{cluster:?}");
     assert_eq!(found.hosts.len(), 2);
     for host in &found.hosts {
-        assert!(!host.version.is_empty() && host.connected && !host.maintenance && host.cpu_cores > 0 && host.memory_mib > 0, "{host:?}");
+        assert!(
+            !host.version.is_empty()
+                && host.connected == Some(true)
+                && host.maintenance == Some(false)
+                && host.cpu_cores > 0
+                && host.memory_mib > 0,
+            "{host:?}"
+        );
         assert!(host.node.path.starts_with("/dc-a/host/cluster-a/"));
     }
     let datastore = only_one(&found.datastores, "datastore-a").unwrap();
-    assert!(datastore.capacity > 0 && datastore.accessible, "{datastore:?}");
+    assert!(datastore.capacity > 0 && datastore.accessible == Some(true), "{datastore:?}");
     let reach = found.reach(&cluster.node.reference);
     let network = only_one(&found.networks, "network-a").unwrap();
     for (what, seen) in [(&network.node.reference, &reach.networks), (&datastore.node.reference, &reach.datastores)] {
@@ -70,7 +77,7 @@ async fn templates_and_virtual_machines_come_when_asked_for() {
     let all = client.inventory(Want::Vms).await.unwrap();
     assert_eq!((all.templates.len(), all.vms.len()), (1, 7));
     for vm in &all.vms {
-        assert!(!vm.powered_on && !vm.template && vm.node.path.starts_with("/dc-a/vm/"), "{vm:?}");
+        assert!(vm.powered_on == Some(false) && vm.template == Some(false) && vm.node.path.starts_with("/dc-a/vm/"), "{vm:?}");
         let uuid = vm.uuid.parse().unwrap();
         assert_eq!(all.by_uuid(uuid).unwrap().node.reference, vm.node.reference);
         assert_eq!(all.by_uuid(vsphere::Uuid::swapped(uuid)).unwrap().node.reference, vm.node.reference);

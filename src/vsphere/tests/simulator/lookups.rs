@@ -45,7 +45,7 @@ async fn many_lookups_cost_few_requests_and_find_the_same() {
     uuids.push("00000000-0000-0000-0000-00000000dead".parse().unwrap());
     sim.reset_calls();
     let mut found = client.find_vms(&uuids, Identity::Bios).await.unwrap();
-    assert!(sim.traffic().0 <= 4, "{} requests for {} lookups", sim.traffic().0, uuids.len());
+    assert!(sim.traffic().0 <= 5, "{} requests for {} lookups", sim.traffic().0, uuids.len());
     assert_eq!(found.pop().unwrap(), []);
     let expected: Vec<Vec<Ref>> = all.iter().step_by(3).map(|(_, _, vm)| vec![vm.clone()]).collect();
     assert_eq!(found, expected);
@@ -68,14 +68,19 @@ async fn some_lookups_among_very_many_machines_do_not_read_them_all() {
 
 #[tokio::test]
 async fn a_template_tells_its_hardware_and_a_running_machine_its_address() {
-    let sim = Vcsim::start();
+    let sim = Vcsim::with(&["a"], 1);
     let client = sim.client();
     let template = client.find_by_path("/dc-a/vm/rhcos-a").await.unwrap().unwrap();
     let details = client.vm_details(std::slice::from_ref(&template)).await.unwrap().remove(0);
     assert_eq!((details.vm, details.name.as_str(), details.hardware.as_str()), (template, "rhcos-a", "vmx-19"));
-    assert!(details.template && !details.powered_on && details.address.is_none());
+    assert_eq!((details.template, details.powered_on, details.address), (Some(true), Some(false), None));
     assert!(!details.datastores.is_empty() && !details.uuid.is_empty());
     assert!(client.vm_details(&[]).await.unwrap().is_empty());
+    let running = client.inventory(Want::Vms).await.unwrap().vms.remove(0).node;
+    sim.control("POST", &format!("/vms/a/{}/poweron", running.name), &serde_json::Value::Null);
+    let details = client.vm_details(std::slice::from_ref(&running.reference)).await.unwrap().remove(0);
+    assert_eq!((details.template, details.powered_on, details.host_name), (Some(false), Some(true), Some(running.name)));
+    assert!(details.address.as_ref().is_some_and(|address| address.starts_with("10.31.")), "{:?}", details.address);
     client.logout().await.unwrap();
 }
 

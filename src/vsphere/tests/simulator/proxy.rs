@@ -11,13 +11,13 @@ use vsphere::{Client, Fault, Proxy, Settings};
 use crate::vcsim::Vcsim;
 
 /// Connects every request to one address and remembers what was asked.
-struct Tunnel {
-    address: String,
+pub(crate) struct Tunnel {
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Tunnel {
-    async fn to(target: String) -> Self {
+    pub(crate) async fn to(target: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -45,7 +45,7 @@ impl Tunnel {
         Self { address, asked }
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }

@@ -1,12 +1,13 @@
 //! A small HTTPS server of our own, for what the simulator cannot play: another dialect, and a man in the middle.
 //! It runs on a thread of its own, so that what it logs is not mistaken for the client's.
 
-use std::{net::SocketAddr, sync::Arc, thread::JoinHandle};
+use std::{io, net::SocketAddr, sync::Arc, thread::JoinHandle, time::Duration};
 
-use http_body_util::{BodyExt, Full};
+use futures::{StreamExt, stream};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::{
     Request, Response,
-    body::{Bytes, Incoming},
+    body::{Bytes, Frame, Incoming},
     header::HeaderMap,
     server::conn::http1,
     service::service_fn,
@@ -32,11 +33,25 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+    pub(crate) end: End,
+}
+
+/// How an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As it should.
+    Whole,
+    /// The connection is lost behind the body.
+    Cut,
+    /// More is promised behind the body and never comes.
+    Never,
+    /// The connection is lost before the answer begins.
+    Nothing,
 }
 
 impl Reply {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: HeaderMap::new(), body: body.into() }
+        Self { status, headers: HeaderMap::new(), body: body.into(), end: End::Whole }
     }
 }
 
@@ -100,12 +115,29 @@ pub(crate) fn serve<R: Future<Output = Reply> + Send + 'static>(
 async fn answer<R: Future<Output = Reply>>(
     request: Request<Incoming>,
     handler: &impl Fn(Asked) -> R,
-) -> Result<Response<Full<Bytes>>, hyper::Error> {
+) -> io::Result<Response<BoxBody<Bytes, io::Error>>> {
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let asked = Asked { method: head.method.to_string(), path, headers: head.headers, body: body.collect().await?.to_bytes().to_vec() };
+    let asked = Asked {
+        method: head.method.to_string(),
+        path,
+        headers: head.headers,
+        body: body.collect().await.map_err(io::Error::other)?.to_bytes().to_vec(),
+    };
     let reply = handler(asked).await;
-    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+    let lost = || io::Error::other("lost on purpose");
+    let begun = stream::iter([Ok(Frame::data(Bytes::from(reply.body.clone())))]);
+    let body = match reply.end {
+        End::Whole => BodyExt::boxed(Full::new(Bytes::from(reply.body)).map_err(|never| match never {})),
+        End::Cut => {
+            // The beginning goes out on its own, or it would be lost with the connection.
+            let late = stream::once(async { tokio::time::sleep(Duration::from_millis(200)).await }).map(move |()| Err(lost()));
+            BodyExt::boxed(StreamBody::new(begun.chain(late)))
+        }
+        End::Never => BodyExt::boxed(StreamBody::new(begun.chain(stream::pending()))),
+        End::Nothing => return Err(lost()),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = reply.status.try_into().unwrap();
     *response.headers_mut() = reply.headers;
     Ok(response)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use vsphere::{Client, Credentials, Fault, Pool, Want};
+use vsphere::{Client, Credentials, Fault, Pool, Trust, Want};
 
 use crate::vcsim::{PASSWORD, USER, Vcsim};
 
@@ -114,6 +114,63 @@ async fn a_pool_shares_sessions_remembers_refusals_and_follows_new_credentials()
 }
 
 #[tokio::test]
+async fn two_secrets_that_alternate_do_not_make_a_refused_password_come_back() {
+    let sim = Vcsim::start();
+    let pool = Pool::new();
+    let mut settings = sim.settings();
+    for round in 0..4 {
+        for (password, right) in [(PASSWORD, true), ("wrong-password", false), ("another-wrong-one", false)] {
+            settings.credentials = Credentials::new(USER, password);
+            if round == 2 {
+                // Another way there makes another client, which knows what the first one learnt.
+                settings.trust = Trust::Insecure;
+            }
+            let outcome = pool.client(settings.clone()).await.unwrap().clock().await;
+            assert_eq!(outcome.map_err(|error| error.fault().clone()).err(), (!right).then_some(Fault::InvalidLogin));
+        }
+    }
+    assert_eq!(sim.sessions().refused, 2, "each wrong password once");
+    pool.close().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
+async fn a_refused_password_stays_refused_when_it_comes_back_and_for_every_client_of_the_same_settings() {
+    let sim = Vcsim::start();
+    let mut settings = sim.settings();
+    settings.credentials = Credentials::new(USER, "wrong-password");
+    let client = Client::new(settings.clone()).unwrap();
+    for _ in 0..2 {
+        client.set_credentials(Credentials::new(USER, "wrong-password")).await.unwrap();
+        assert_eq!(*client.clock().await.unwrap_err().fault(), Fault::InvalidLogin);
+        client.set_credentials(Credentials::new(USER, PASSWORD)).await.unwrap();
+        client.clock().await.unwrap();
+    }
+    assert_eq!(*Client::new(settings).unwrap().clock().await.unwrap_err().fault(), Fault::InvalidLogin);
+    assert_eq!(sim.sessions().refused, 1);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_of_one_user_never_becomes_that_of_another() {
+    let sim = Vcsim::start();
+    let pool = Pool::new();
+    let first = pool.client(sim.settings()).await.unwrap();
+    first.clock().await.unwrap();
+    let mut others = sim.settings();
+    others.credentials = Credentials::new("somebody@vsphere.local", "wrong-password");
+    let second = pool.client(others.clone()).await.unwrap();
+    assert_eq!(*second.clock().await.unwrap_err().fault(), Fault::InvalidLogin);
+    first.clock().await.unwrap();
+    assert_eq!((sim.count("Login"), sim.count("Logout")), (2, 0), "the first keeps its session");
+    let error = first.set_credentials(others.credentials).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Settings(words) if words.contains("make another client")), "{error}");
+    first.clock().await.unwrap();
+    pool.close().await.unwrap();
+    assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
 async fn a_lost_session_is_replaced_once_in_both_its_forms_and_over_rest() {
     let sim = Vcsim::start();
     let client = sim.client();
@@ -187,10 +244,8 @@ async fn an_idle_session_is_logged_out_and_one_in_use_is_kept_alive() {
     let held = client.keep_alive();
     client.tags().categories().await.unwrap();
     let before = sim.count("CurrentTime");
-    while sim.count("CurrentTime") < before + 3 {
-        // Kept alive by the clock alone; there is no event to wait for.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    // Kept alive by the clock alone.
+    sim.counts("CurrentTime", before + 3).await;
     let open = sim.sessions();
     assert_eq!((open.soap, open.rest), (1, 1));
     drop(held);

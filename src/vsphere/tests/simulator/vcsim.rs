@@ -3,7 +3,8 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc,
     time::Duration,
 };
 
@@ -14,7 +15,8 @@ use vsphere::{Client, Credentials, Endpoint, Proxy, Settings, Trust};
 use crate::pki::Authority;
 
 pub(crate) const USER: &str = "administrator@vsphere.local";
-pub(crate) const PASSWORD: &str = "marker-password-57";
+/// With all that XML, JSON and addresses must escape.
+pub(crate) const PASSWORD: &str = "marker-\"p&a's<s>\\w%rd/57";
 
 pub(crate) struct Vcsim {
     process: Child,
@@ -79,8 +81,7 @@ impl Vcsim {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start VMI_VCSIM={}: {error}", binary.display()));
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line = first_line(process.stdout.take().unwrap());
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
             panic!("the simulator did not start: {}", std::fs::read_to_string(dir.path().join("vcsim.log")).unwrap_or_default())
         });
@@ -156,6 +157,15 @@ impl Vcsim {
         self.control("POST", "/calls/reset", &Value::Null);
     }
 
+    /// Waits until a method has arrived this often; the simulator has no event for it.
+    pub(crate) async fn counts(&self, method: &str, times: u64) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while self.count(method) < times {
+            assert!(std::time::Instant::now() < deadline, "{method} came only {} times, not {times}", self.count(method));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits until the server counts this many sessions of each kind; logouts at idle happen behind the test's back.
     pub(crate) async fn sessions_become(&self, soap: u64, rest: u64) {
         let deadline = std::time::Instant::now() + Duration::from_secs(60);
@@ -169,6 +179,17 @@ impl Vcsim {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// What it says when it is ready; nothing if it does not say so in time.
+fn first_line(from: ChildStdout) -> String {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        // An error is an empty line to whoever waits, and so is a wait that was given up.
+        let _ = BufReader::new(from).read_line(&mut line).map(|_| tell.send(line));
+    });
+    told.recv_timeout(Duration::from_secs(120)).unwrap_or_default()
 }
 
 #[derive(Debug, PartialEq, Eq)]
