@@ -57,11 +57,9 @@ pub fn release_version() -> Result<String, Error> {
 /// is reachable again or would now take what it refused: after a change of a CRD it needs a moment before it goes by it.
 async fn woken(cache: &mut Cache, failed: bool) {
     const PACE: Duration = Duration::from_secs(2);
-    if failed {
-        let _ = tokio::time::timeout(PACE, cache.changed()).await;
-    } else {
-        cache.changed().await;
-    }
+    // The real operators look again every few minutes without being told to; so does this, a little sooner.
+    const RESYNC: Duration = Duration::from_secs(15);
+    let _ = tokio::time::timeout(if failed { PACE } else { RESYNC }, cache.changed()).await;
 }
 
 #[cfg(test)]

@@ -95,6 +95,8 @@ impl Keeper<'_> {
         let cluster_version = cache.get(CLUSTER_VERSION, "", "version");
         let overrides = cluster_version.as_ref().map_or(Value::Null, |version| version.data["spec"]["overrides"].clone());
         let mut refused = None;
+        // Somebody wrote an object meanwhile: no failure, but it must be looked at again.
+        let mut overtaken = false;
         for manifest in manifests {
             let own = manifest.kind == DEPLOYMENT && manifest.namespace == OWN_NAMESPACE && manifest.name == OWN_NAME;
             if own || cluster_version::unmanaged(&overrides, manifest) {
@@ -102,8 +104,7 @@ impl Keeper<'_> {
             }
             match self.keep(cache, manifest).await {
                 Ok(()) => {}
-                // Somebody wrote it meanwhile; the event of that write brings us back.
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() => overtaken = true,
                 Err(error) => {
                     tracing::error!("error running apply for {}: {error}", manifest.what());
                     refused.get_or_insert(could_not_update(manifest, &error));
@@ -112,18 +113,18 @@ impl Keeper<'_> {
         }
         let Some(cluster_version) = cluster_version else {
             tracing::warn!("there is no ClusterVersion \"version\" to report to");
-            return refused.is_some();
+            return overtaken || refused.is_some();
         };
         let failure = refused.clone().or_else(|| cluster_version::unhealthy(&cache.list(CLUSTER_OPERATOR)));
         let status = cluster_version::status(&cluster_version, release, refused.is_none(), failure.as_ref(), &operator_status::now());
         if status == cluster_version.data["status"] {
-            return refused.is_some();
+            return overtaken || refused.is_some();
         }
         let mut updated = cluster_version.as_ref().clone();
         updated.data["status"] = status;
         match requests::replace_status(self.client, CLUSTER_VERSION, &updated).await {
-            Ok(_) => refused.is_some(),
-            Err(error) if error.is_conflict() => refused.is_some(),
+            Ok(_) => overtaken || refused.is_some(),
+            Err(error) if error.is_conflict() => true,
             Err(error) => {
                 tracing::error!("{error}");
                 true
