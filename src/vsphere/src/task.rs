@@ -60,6 +60,7 @@ impl Client {
             if left.is_zero() {
                 return Err(self.core().error("Task", Some(task), Fault::Timeout { after: deadline }));
             }
+            // A wait for updates would hold one of the few requests in flight, and outlive a lost session, for as long as the task.
             tokio::time::sleep(pause.min(left)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

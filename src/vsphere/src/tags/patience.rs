@@ -49,6 +49,7 @@ impl Patience {
         if left.is_zero() {
             return false;
         }
+        // Linked vCenters tell nobody when they have copied a tag: asking again is all there is.
         tokio::time::sleep(self.next.min(left)).await;
         self.next = (self.next * 2).min(Duration::from_secs(10));
         true
