@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 )
 
 type siteConfig struct {
@@ -30,6 +31,7 @@ type vcenterConfig struct {
 
 type datacenterConfig struct {
 	Name       string           `json:"name"`
+	Folder     string           `json:"folder"`
 	Clusters   []clusterConfig  `json:"clusters"`
 	Datastores []string         `json:"datastores"`
 	Networks   []string         `json:"networks"`
@@ -120,6 +122,9 @@ func (c *vcenterConfig) check() error {
 	}
 	return nil
 }
+
+// path is where the datacenter lies, without a slash at either end.
+func (c *datacenterConfig) path() string { return strings.Trim(c.Folder+"/"+c.Name, "/") }
 
 func (c *datacenterConfig) check() error {
 	if c.Name == "" {

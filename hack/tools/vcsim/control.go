@@ -61,6 +61,7 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("POST /vcenters/{vcenter}/vms", reply(s.installMachine))
 	mux.HandleFunc("POST /vcenters/{vcenter}/tags", reply(s.attachTag))
 	mux.HandleFunc("POST /vcenters/{vcenter}/folders", reply(s.createFolder))
+	mux.HandleFunc("POST /vcenters/{vcenter}/crowd", reply(s.crowd))
 	mux.HandleFunc("GET /faults", reply(s.listFaults))
 	mux.HandleFunc("POST /vcenters/{vcenter}/faults", reply(s.addFault))
 	mux.HandleFunc("DELETE /vcenters/{vcenter}/faults", reply(s.removeFaults))
@@ -124,11 +125,9 @@ func (s *site) removeFaults(r *http.Request) (any, error) {
 			return nil, badRequest("%q is not the number of a fault", text)
 		}
 	}
-	gone := v.faults.remove(id)
-	if id != 0 && len(gone) == 0 {
+	if lifted := v.lift(id); id != 0 && len(lifted) == 0 {
 		return nil, notFound("fault %d", id)
 	}
-	v.settle(gone)
 	return done, nil
 }
 

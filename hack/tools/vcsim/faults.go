@@ -37,7 +37,8 @@ type fault struct {
 	Bytes        int      `json:"bytes,omitempty"`
 	Body         string   `json:"body,omitempty"`
 
-	pair *tls.Certificate
+	pair   *tls.Certificate
+	absent *absentee
 }
 
 // check refuses a fault that could never do anything.
@@ -59,6 +60,8 @@ func (f *fault) check() error {
 		return needs(f.Bytes >= 0, "bytes")
 	case "garbage":
 		return needs(f.Body != "", "body")
+	case "gone":
+		return needs(f.Object != "", "object")
 	case "password":
 		return needs(f.Password != "", "password")
 	case "privileges":
@@ -81,7 +84,7 @@ func (f *fault) check() error {
 		}
 		return needs(f.Error != "" || f.Milliseconds > 0, "milliseconds` or `error")
 	}
-	return errors.New("`kind` is none of latency, status, drop, sessions, certificate, privileges, password, fault, task, truncate, garbage")
+	return errors.New("`kind` is none of latency, status, drop, sessions, certificate, privileges, password, gone, fault, task, truncate, garbage")
 }
 
 // applies says whether a fault is about this call. A method may end in * to mean all that begin so.
@@ -183,6 +186,15 @@ func (l *faultList) last(kind string) *fault {
 		}
 	}
 	return nil
+}
+
+// refused counts a login that was refused while another password is in force.
+func (l *faultList) refused() {
+	if f := l.last("password"); f != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		f.Hits++
+	}
 }
 
 // denies finds the fault that withholds a privilege on an object.

@@ -176,6 +176,9 @@ func TestAChangedPasswordRefusesTheOldOneUntilItIsTakenBack(t *testing.T) {
 	if len(listed) != 1 || listed[0].Password != "" {
 		t.Error("the listing shows a password")
 	}
+	if listed[0].Hits != 1 {
+		t.Errorf("%d refused logins are counted, not 1", listed[0].Hits)
+	}
 	s.ask("DELETE", "/vcenters/a/faults/"+strconv.Itoa(id), nil, nil, http.StatusOK)
 	s.login("a")
 }

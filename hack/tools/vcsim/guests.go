@@ -85,12 +85,16 @@ func (w *guestWatch) UpdateObject(ctx *simulator.Context, object mo.Reference, c
 // RemoveObject is called by the registry before an object goes.
 func (w *guestWatch) RemoveObject(_ *simulator.Context, ref types.ManagedObjectReference) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if g, ok := w.guests[ref]; ok {
+	g, known := w.guests[ref]
+	if known {
 		delete(w.guests, ref)
 		w.addresses.release(ref)
 		g.Deleted = true
 		w.tell(g)
+	}
+	w.mu.Unlock()
+	if known {
+		w.vcenter.forgetTags(ref)
 	}
 }
 

@@ -40,8 +40,13 @@ func (v *vcenter) inject(f *fault) (int, error) {
 	if err := f.check(); err != nil {
 		return 0, badRequest("%v", err)
 	}
-	if f.Kind == "sessions" {
+	switch f.Kind {
+	case "sessions":
 		f.Count = 1
+	case "gone":
+		if err := v.takeAway(f); err != nil {
+			return 0, err
+		}
 	}
 	id := v.faults.add(f)
 	switch f.Kind {
@@ -66,6 +71,14 @@ func (v *vcenter) settle(changed faults) {
 	}
 }
 
+// lift takes faults out of force: one, or all of them for id 0.
+func (v *vcenter) lift(id int) faults {
+	gone := v.faults.remove(id)
+	v.bringBack(gone)
+	v.settle(gone)
+	return gone
+}
+
 var restErrors = map[string]struct {
 	status int
 	name   string
@@ -79,6 +92,8 @@ var restErrors = map[string]struct {
 	"InvalidArgument":    {http.StatusBadRequest, "invalid_argument"},
 	"InUse":              {http.StatusBadRequest, "resource_in_use"},
 	"ResourceInUse":      {http.StatusBadRequest, "resource_in_use"},
+	"NotSupported":       {http.StatusBadRequest, "unsupported"},
+	"MethodNotFound":     {http.StatusNotFound, "operation_not_found"},
 	"ServiceUnavailable": {http.StatusServiceUnavailable, "service_unavailable"},
 	"SystemError":        {http.StatusInternalServerError, "internal_server_error"},
 }

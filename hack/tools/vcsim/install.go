@@ -44,10 +44,9 @@ func (s *site) installMachine(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, badRequest("datastore: %v", err)
 	}
-	poolRef, datastoreRef := pool.Reference(), datastore.Reference()
+	poolRef, datastoreRef, diskUUIDs := pool.Reference(), datastore.Reference(), true
 	task, err := template.Clone(ctx, folder, request.Name, types.VirtualMachineCloneSpec{
 		Location: types.VirtualMachineRelocateSpec{Pool: &poolRef, Datastore: &datastoreRef},
-		Config:   &types.VirtualMachineConfigSpec{NumCPUs: request.CPUs, MemoryMB: request.MemoryMiB},
 	})
 	if err != nil {
 		return nil, err
@@ -57,6 +56,16 @@ func (s *site) installMachine(r *http.Request) (any, error) {
 		return nil, err
 	}
 	vm := object.NewVirtualMachine(v.client, made.Result.(types.ManagedObjectReference))
+	// What comes with a clone is ignored by the simulator itself, which a call of our own reaches.
+	task, err = vm.Reconfigure(ctx, types.VirtualMachineConfigSpec{
+		NumCPUs: request.CPUs, MemoryMB: request.MemoryMiB, Flags: &types.VirtualMachineFlagInfo{DiskUuidEnabled: &diskUUIDs},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := task.Wait(ctx); err != nil {
+		return nil, err
+	}
 	if err := act(ctx, vm, "poweron"); err != nil {
 		return nil, err
 	}

@@ -3,9 +3,12 @@ package main
 import (
 	"net/http"
 	"testing"
+
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/vim25/mo"
 )
 
-func TestAnInstalledMachineIsPoweredOnWithAnAddress(t *testing.T) {
+func TestAnInstalledMachineIsPoweredOnWithAnAddressAndShowsTheUUIDsOfItsDisks(t *testing.T) {
 	s := startTest(t)
 	guests := s.guestStream()
 	s.ask("POST", "/vcenters/a/vms", map[string]any{
@@ -15,4 +18,15 @@ func TestAnInstalledMachineIsPoweredOnWithAnAddress(t *testing.T) {
 	guests.until("the machine to run", func(g *guest) bool {
 		return g.Name == "master-0" && g.Power == poweredOn && g.IP != ""
 	})
+	vm, err := find.NewFinder(s.login("a").Client).VirtualMachine(t.Context(), "/dc-a/vm/master-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made mo.VirtualMachine
+	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.flags"}, &made); err != nil {
+		t.Fatal(err)
+	}
+	if shown := made.Config.Flags.DiskUuidEnabled; shown == nil || !*shown {
+		t.Errorf("disk.enableUUID is %v", shown)
+	}
 }

@@ -38,8 +38,11 @@ type datacenterBuilder struct {
 }
 
 func (b *datacenterBuilder) build() error {
-	var err error
-	if b.datacenter, err = object.NewRootFolder(b.client).CreateDatacenter(b.ctx, b.config.Name); err != nil {
+	parent, err := b.below(object.NewRootFolder(b.client), "", b.config.Folder)
+	if err != nil {
+		return err
+	}
+	if b.datacenter, err = parent.CreateDatacenter(b.ctx, b.config.Name); err != nil {
 		return err
 	}
 	if b.folders, err = b.datacenter.Folders(b.ctx); err != nil {
@@ -59,7 +62,7 @@ func (b *datacenterBuilder) build() error {
 		}
 	}
 	for _, path := range b.config.Folders {
-		if _, err := b.ensureFolder(b.config.Name, path); err != nil {
+		if _, err := b.ensureFolder(b.config.path(), path); err != nil {
 			return fmt.Errorf("folder %q: %w", path, err)
 		}
 	}
@@ -173,7 +176,7 @@ func (b *datacenterBuilder) addDatastore(name string) error {
 }
 
 func (b *datacenterBuilder) addTemplate(config templateConfig) error {
-	folder, err := b.ensureFolder(b.config.Name, config.Folder)
+	folder, err := b.ensureFolder(b.config.path(), config.Folder)
 	if err != nil {
 		return err
 	}
@@ -186,13 +189,18 @@ func (b *datacenterBuilder) addTemplate(config templateConfig) error {
 
 // ensureFolder returns the folder at `path` below a datacenter's vm folder and makes what is missing of it.
 func (v *vcenter) ensureFolder(datacenter, path string) (*object.Folder, error) {
-	ctx := context.Background()
-	finder := find.NewFinder(v.client, false)
 	at := "/" + datacenter + "/vm"
-	folder, err := finder.Folder(ctx, at)
+	folder, err := find.NewFinder(v.client, false).Folder(context.Background(), at)
 	if err != nil {
 		return nil, err
 	}
+	return v.below(folder, at, path)
+}
+
+// below returns the folder at `path` below another that lies at `at`, and makes what is missing of it.
+func (v *vcenter) below(folder *object.Folder, at, path string) (*object.Folder, error) {
+	ctx := context.Background()
+	finder := find.NewFinder(v.client, false)
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
 		at += "/" + name
 		next, err := finder.Folder(ctx, at)
@@ -210,9 +218,9 @@ func (v *vcenter) ensureFolder(datacenter, path string) (*object.Folder, error) 
 func (b *datacenterBuilder) adopt() error {
 	finder := find.NewFinder(b.client, false)
 	var err error
-	if b.datacenter, err = finder.Datacenter(b.ctx, "/"+b.config.Name); err != nil {
+	if b.datacenter, err = finder.Datacenter(b.ctx, "/"+b.config.path()); err != nil {
 		return err
 	}
-	b.pool, err = finder.ResourcePool(b.ctx, fmt.Sprintf("/%s/host/%s/Resources", b.config.Name, b.config.Clusters[0].Name))
+	b.pool, err = finder.ResourcePool(b.ctx, fmt.Sprintf("/%s/host/%s/Resources", b.config.path(), b.config.Clusters[0].Name))
 	return err
 }

@@ -31,7 +31,9 @@ func (v *vcenter) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 	hits := v.faults.matching(c)
 	a := v.answerTo(c, hits)
-	v.sessions.note(c, a)
+	if v.sessions.note(c, a) {
+		v.faults.refused()
+	}
 	body := v.ready(w.Header(), a, hits)
 	// Before the answer goes out: who has it may ask for the count at once.
 	v.calls.add(c.callKey, len(c.body), len(body))
@@ -59,6 +61,9 @@ func (v *vcenter) answerTo(c *call, hits faults) *answer {
 	}
 	a := newAnswer()
 	v.mux.ServeHTTP(a, c.http)
+	if c.Method == bulkDetach && a.status == http.StatusOK {
+		return v.detachMany(c)
+	}
 	if c.API == soapAPI {
 		speakLikeVCenter(a)
 	}

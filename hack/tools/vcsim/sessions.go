@@ -42,8 +42,8 @@ type sessionBook struct {
 	clients map[string]loginCount
 }
 
-// note learns from an answer what happened to sessions.
-func (b *sessionBook) note(c *call, a *answer) {
+// note learns from an answer what happened to sessions, and tells whether a login was refused.
+func (b *sessionBook) note(c *call, a *answer) (refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.rest == nil {
@@ -64,9 +64,11 @@ func (b *sessionBook) note(c *call, a *answer) {
 		c.Method == "Login" && strings.Contains(a.body.String(), `"InvalidLogin"`):
 		client.RefusedLogins++
 		b.clients[c.Client] = client
+		return true
 	case c.Method == "DELETE "+restSession && a.status == http.StatusOK:
 		delete(b.rest, restKey(c.http))
 	}
+	return false
 }
 
 func restKey(r *http.Request) string {

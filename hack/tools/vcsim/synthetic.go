@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/google/uuid"
 	"github.com/vmware/govmomi/simulator"
@@ -25,19 +26,42 @@ func (v *vcenter) addSynthetic(count int) error {
 
 	folder := v.registry.Get(*first.Parent).(*simulator.Folder)
 	pool := v.registry.Get(*first.ResourcePool).(*simulator.ResourcePool)
+	var all []types.ManagedObjectReference
 	for i := 1; i < count; i++ {
 		vm := copyOf(first, i)
-		folder.ChildEntity = append(folder.ChildEntity, vm.Self)
-		pool.Vm = append(pool.Vm, vm.Self)
 		v.registry.PutEntity(folder, vm)
+		all = append(all, vm.Self)
 	}
+	ctx := v.context()
+	v.registry.WithLock(ctx, folder, func() { folder.ChildEntity = append(folder.ChildEntity, all...) })
+	v.registry.WithLock(ctx, pool, func() { pool.Vm = append(pool.Vm, all...) })
 	return nil
+}
+
+type crowdRequest struct {
+	Count int `json:"count"`
+}
+
+// crowd fills a running vCenter with synthetic virtual machines, once.
+func (s *site) crowd(r *http.Request) (any, error) {
+	var request crowdRequest
+	v, err := s.request(r, &request)
+	if err != nil {
+		return nil, err
+	}
+	if request.Count < 1 || request.Count > 100_000 {
+		return nil, badRequest("`count` is %d; wanted is 1 to 100000", request.Count)
+	}
+	if len(v.find("VirtualMachine", syntheticName(0))) > 0 {
+		return nil, badRequest("vCenter %q has its synthetic virtual machines already", v.config.Name)
+	}
+	return done, v.addSynthetic(request.Count)
 }
 
 func syntheticName(i int) string { return fmt.Sprintf("synthetic-%06d", i) }
 
 func (b *datacenterBuilder) firstSynthetic() (*simulator.VirtualMachine, error) {
-	folder, err := b.ensureFolder(b.config.Name, "")
+	folder, err := b.ensureFolder(b.config.path(), "")
 	if err != nil {
 		return nil, err
 	}

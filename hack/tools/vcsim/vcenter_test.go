@@ -176,3 +176,14 @@ func TestFiftyThousandSyntheticMachinesCanBeListedAndFound(t *testing.T) {
 		t.Fatalf("UUID %s is %v", uuid, found)
 	}
 }
+
+func TestARunningVCenterCanBeCrowdedOnce(t *testing.T) {
+	s := startTest(t)
+	before := len(s.vc("b").registry.All("VirtualMachine"))
+	s.ask("POST", "/vcenters/b/crowd", crowdRequest{Count: 1000}, nil, http.StatusOK)
+	if now := len(s.vc("b").registry.All("VirtualMachine")); now != before+1000 {
+		t.Errorf("%d virtual machines after %d", now, before)
+	}
+	s.ask("POST", "/vcenters/b/crowd", crowdRequest{Count: 1}, nil, http.StatusBadRequest)
+	s.ask("POST", "/vcenters/a/crowd", crowdRequest{}, nil, http.StatusBadRequest)
+}

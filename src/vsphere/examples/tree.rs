@@ -2,7 +2,7 @@
 //!
 //! `VCENTER_USER=... VCENTER_PASSWORD=... cargo run --example tree -- vcenter.example.com [--vms] [--ca FILE | --insecure]`
 
-use std::error::Error;
+use std::{error::Error, process::ExitCode};
 
 use vsphere::{Client, Credentials, Endpoint, Inventory, Settings, Trust, Want};
 
@@ -54,7 +54,17 @@ fn print(inventory: &Inventory) {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tree: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let Arguments { endpoint, trust, want } = arguments()?;
     let credentials = Credentials::new(std::env::var("VCENTER_USER")?, std::env::var("VCENTER_PASSWORD")?);
     let client = Client::new(Settings::new(endpoint, credentials, trust))?;

@@ -31,9 +31,14 @@ pub struct About {
 impl About {
     /// Whether the version is at least this one; a part the server leaves out counts as zero.
     ///
-    /// ```no_run
-    /// # async fn check(client: vsphere::Client) -> vsphere::Result<()> {
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulated = vcsim::Vcsim::start();
+    /// # let client = simulated.client();
     /// assert!(client.about().await?.at_least([7, 0, 2]), "too old");
+    /// # client.logout().await?;
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -57,6 +62,8 @@ pub(crate) struct Content {
     pub(crate) session_manager: Ref,
     pub(crate) search_index: Ref,
     pub(crate) authorization_manager: Ref,
+    /// No step of a migration needs it, so a server without it is a vCenter all the same.
+    pub(crate) task_manager: Option<Ref>,
 }
 
 impl Content {
@@ -64,7 +71,7 @@ impl Content {
         let mut xml = response(body)?;
         xml.descend("returnval")?;
         let mut about = About::default();
-        let [mut root, mut collector, mut sessions, mut search, mut authorization] = [const { None }; 5];
+        let [mut root, mut collector, mut sessions, mut search, mut authorization, mut tasks] = [const { None }; 6];
         while let Some(field) = xml.child()? {
             let place = match field.name() {
                 "about" => {
@@ -76,6 +83,7 @@ impl Content {
                 "sessionManager" => &mut sessions,
                 "searchIndex" => &mut search,
                 "authorizationManager" => &mut authorization,
+                "taskManager" => &mut tasks,
                 _ => {
                     xml.skip()?;
                     continue;
@@ -94,6 +102,7 @@ impl Content {
             session_manager: present(sessions, "sessionManager")?,
             search_index: present(search, "searchIndex")?,
             authorization_manager: present(authorization, "authorizationManager")?,
+            task_manager: tasks,
         })
     }
 }

@@ -11,24 +11,30 @@ use reqwest::{
 use crate::{
     certificate::Certificate,
     error::{Error, Fault, Result, Trouble},
-    http::{Answer, Outgoing, sensitive},
+    http::{Answer, Arrived, Outgoing, sensitive},
     keeper::{Busy, KeepAlive},
     secret::Secret,
     session::Core,
     settings::{Credentials, Endpoint, Settings},
-    soap::{self, Method},
-    wire::{Calls, Entry, show},
+    soap::{self, Method, Reading},
+    wire::{Calls, Entry, show, shows},
 };
 
 /// A client of one vCenter. Clones are cheap and share one session; the login happens with the first call that needs it.
 ///
-/// ```no_run
+/// The example `tree` is a whole program around one, and like all examples run by the tests.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
 /// use vsphere::{Client, Credentials, Settings, Trust, Want};
 ///
 /// #[tokio::main(flavor = "current_thread")]
 /// async fn main() -> vsphere::Result<()> {
 ///     let credentials = Credentials::new("administrator@vsphere.local", "s3cr3t");
-///     let client = Client::new(Settings::new("vcenter.example.com", credentials, Trust::System))?;
+///     let settings = Settings::new("vcenter.example.com", credentials, Trust::System);
+///     # let simulated = vcsim::Vcsim::start();
+///     # let settings = simulated.settings();
+///     let client = Client::new(settings)?;
 ///     println!("{}", client.about().await?.full_name);
 ///     for cluster in &client.inventory(Want::Infrastructure).await?.clusters {
 ///         println!("{}", cluster.node.path);
@@ -133,18 +139,23 @@ impl Core {
     }
 
     /// A SOAP call in the shared session, which is replaced once if the server does not know it any more.
-    pub(crate) async fn soap<T>(self: &Arc<Self>, method: &Method<'_>, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
+    pub(crate) async fn soap<R: Reading>(self: &Arc<Self>, method: &Method<'_>, reading: R) -> Result<R::Value> {
+        self.soap_as(method, reading).await.map(|(value, _)| value)
+    }
+
+    /// The same, with the operation id under which vCenter logs what the call began.
+    pub(crate) async fn soap_as<R: Reading>(self: &Arc<Self>, method: &Method<'_>, reading: R) -> Result<(R::Value, String)> {
         let _busy = Busy::new(self);
         let session = self.soap_session().await?;
         let mut entry = self.begin("soap", method.name, Some(method.object.to_string()));
-        let mut outcome = self.exchange(method, Some(&session.cookie), &mut entry, &parse).await.1;
+        let mut outcome = self.exchange(method, Some(&session.cookie), &mut entry, reading.clone()).await.1;
         if matches!(&outcome, Err(Trouble { fault: Fault::NotAuthenticated, .. })) {
             self.lost_soap(&session).await;
             if method.replay {
                 match self.soap_session().await {
                     Ok(renewed) => {
                         entry.repeated();
-                        outcome = self.exchange(method, Some(&renewed.cookie), &mut entry, &parse).await.1;
+                        outcome = self.exchange(method, Some(&renewed.cookie), &mut entry, reading.clone()).await.1;
                     }
                     Err(error) => {
                         // Both are told: the call's end in the wire log, the reason to the caller.
@@ -154,47 +165,42 @@ impl Core {
                 }
             }
         }
-        self.end(entry, outcome)
+        let operation = entry.operation().to_owned();
+        self.end(entry, outcome).map(|value| (value, operation))
     }
 
     /// A SOAP call that needs no session.
-    pub(crate) async fn soap_without_session<T>(&self, method: &Method<'_>, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
-        self.soap_in(method, None, parse).await.1
+    pub(crate) async fn soap_without_session<R: Reading>(&self, method: &Method<'_>, reading: R) -> Result<R::Value> {
+        self.soap_in(method, None, reading).await.1
     }
 
     /// A SOAP call whose answer may bring a session cookie.
-    pub(crate) async fn soap_with_cookie<T>(
-        &self,
-        method: &Method<'_>,
-        parse: impl Fn(&[u8]) -> Result<T, Fault>,
-    ) -> (Option<Secret>, Result<T>) {
-        self.soap_in(method, None, parse).await
+    pub(crate) async fn soap_with_cookie<R: Reading>(&self, method: &Method<'_>, reading: R) -> (Option<Secret>, Result<R::Value>) {
+        self.soap_in(method, None, reading).await
     }
 
     /// A SOAP call in exactly this session.
-    pub(crate) async fn soap_once<T>(&self, method: &Method<'_>, cookie: &Secret, parse: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T> {
-        self.soap_in(method, Some(cookie), parse).await.1
+    pub(crate) async fn soap_once<R: Reading>(&self, method: &Method<'_>, cookie: &Secret, reading: R) -> Result<R::Value> {
+        self.soap_in(method, Some(cookie), reading).await.1
     }
 
-    async fn soap_in<T>(
-        &self,
-        method: &Method<'_>,
-        cookie: Option<&Secret>,
-        parse: impl Fn(&[u8]) -> Result<T, Fault>,
-    ) -> (Option<Secret>, Result<T>) {
+    async fn soap_in<R: Reading>(&self, method: &Method<'_>, cookie: Option<&Secret>, reading: R) -> (Option<Secret>, Result<R::Value>) {
         let mut entry = self.begin("soap", method.name, Some(method.object.to_string()));
-        let (cookie, outcome) = self.exchange(method, cookie, &mut entry, &parse).await;
+        let (cookie, outcome) = self.exchange(method, cookie, &mut entry, reading).await;
         (cookie, self.end(entry, outcome))
     }
 
-    async fn exchange<T>(
+    async fn exchange<R: Reading>(
         &self,
         method: &Method<'_>,
         cookie: Option<&Secret>,
         entry: &mut Entry,
-        parse: &impl Fn(&[u8]) -> Result<T, Fault>,
-    ) -> (Option<Secret>, Result<T, Trouble>) {
-        let mut answer = match self.post(method, cookie, entry).await {
+        mut reading: R,
+    ) -> (Option<Secret>, Result<R::Value, Trouble>) {
+        // A body that is to be shown is kept whole.
+        let kept = shows(method.name);
+        let mut arrived = |waiting: &mut Vec<u8>| if kept { Ok(()) } else { reading.arrived(waiting) };
+        let mut answer = match self.post(method, cookie, entry, &mut arrived).await {
             Ok(answer) => answer,
             Err(trouble) => return (None, Err(trouble)),
         };
@@ -202,7 +208,7 @@ impl Core {
         let outcome = answer.whole().and_then(|(status, body)| {
             show("in", method.name, entry.operation(), &body, &self.masker);
             match status {
-                StatusCode::OK => parse(&body).map_err(Trouble::from),
+                StatusCode::OK => reading.end(&body).map_err(Trouble::from),
                 // An error page of a proxy has this status too, but no fault in it.
                 StatusCode::INTERNAL_SERVER_ERROR => Err(soap::refusal(&body)),
                 other => Err(Fault::Http { status: other.as_u16() }.into()),
@@ -211,7 +217,13 @@ impl Core {
         (cookie, outcome)
     }
 
-    async fn post(&self, method: &Method<'_>, cookie: Option<&Secret>, entry: &mut Entry) -> Result<Answer, Trouble> {
+    async fn post(
+        &self,
+        method: &Method<'_>,
+        cookie: Option<&Secret>,
+        entry: &mut Entry,
+        arrived: &mut Arrived<'_>,
+    ) -> Result<Answer, Trouble> {
         let envelope = method.envelope(entry.operation());
         show("out", method.name, entry.operation(), envelope.as_bytes(), &self.masker);
         let mut headers = vec![
@@ -222,6 +234,6 @@ impl Core {
             headers.push((COOKIE, sensitive(cookie.reveal())?));
         }
         let request = Outgoing { method: Verb::POST, path: "/sdk".into(), headers, body: Bytes::from(envelope), largest: usize::MAX };
-        self.http.send(&request, method.idempotent, entry).await
+        self.http.send(&request, method.idempotent, entry, arrived).await
     }
 }

@@ -43,6 +43,14 @@ impl Error {
         }))
     }
 
+    /// The same as part of this operation, unless it has one of its own.
+    pub(crate) fn within(mut self, operation: &str) -> Self {
+        if self.0.operation.is_empty() {
+            operation.clone_into(&mut self.0.operation);
+        }
+        self
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn fault(&self) -> &Fault {
@@ -73,8 +81,8 @@ impl Error {
         self.0.object.as_deref()
     }
 
-    /// The operation id sent with the call: search vCenter's vpxd.log for it. Empty where the failure is not that of one call:
-    /// a task that failed (its object is the task), or something refused before it was sent.
+    /// The operation id sent with the call, or with the one that began the task that failed: search vCenter's vpxd.log for it.
+    /// Empty where nothing was sent, and for a task that somebody else began.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.0.operation

@@ -9,6 +9,22 @@ use crate::{
 };
 
 /// The kinds of failure. Faults this crate has no variant for keep their type name in [`Fault::Other`].
+///
+/// ```
+/// use vsphere::Fault;
+///
+/// fn advice(fault: &Fault) -> String {
+///     match fault {
+///         Fault::NoPermission { privilege, .. } => format!("grant {privilege}"),
+///         Fault::InvalidLogin => "correct the password in the secret".into(),
+///         Fault::Timeout { .. } | Fault::Unavailable { .. } => "try again later".into(),
+///         other => other.to_string(),
+///     }
+/// }
+///
+/// assert_eq!(advice(&Fault::NoPermission { privilege: "Folder.Create".into(), object: None }), "grant Folder.Create");
+/// assert_eq!(advice(&Fault::Other { kind: "TooManyTuples".into() }), "vCenter refused with TooManyTuples");
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

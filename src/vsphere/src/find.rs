@@ -54,13 +54,17 @@ impl Client {
     /// Few are asked for one by one, four at a time; many are picked out of a read of all, and what that did not find or
     /// could have missed is asked for one by one as well. What is found does not depend on how many are asked for.
     ///
-    /// ```no_run
-    /// # async fn find(client: vsphere::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// use vsphere::Identity;
-    /// let uuid = "564d1f2a-0b3c-4d5e-8f90-a1b2c3d4e5f6".parse()?;
-    /// for vm in &client.find_vms(&[uuid], Identity::Bios).await?[0] {
-    ///     println!("{vm}");
-    /// }
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulated = vcsim::Vcsim::start();
+    /// # let client = simulated.client();
+    /// use vsphere::{Identity, Want};
+    /// let template = client.inventory(Want::Templates).await?.templates.remove(0);
+    /// let found = client.find_vms(&[template.uuid.parse()?], Identity::Bios).await?;
+    /// assert_eq!(found, [[template.node.reference]]);
+    /// # client.logout().await?;
     /// # Ok(()) }
     /// ```
     ///

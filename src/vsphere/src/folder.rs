@@ -25,11 +25,17 @@ pub struct EnsuredFolder {
 impl Client {
     /// Makes a folder in another, or takes the one that is there already. The name is taken as written: `a/b` is one folder.
     ///
-    /// ```no_run
-    /// # async fn make(client: vsphere::Client) -> vsphere::Result<()> {
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulated = vcsim::Vcsim::start();
+    /// # let client = simulated.client();
     /// let parent = client.find_by_path("/dc-a/vm").await?.expect("every datacenter has it");
     /// let made = client.ensure_folder(&parent, "mycluster-x7k2p").await?;
-    /// println!("{} {}", made.folder, made.created);
+    /// assert!(made.created);
+    /// assert_eq!(client.ensure_folder(&parent, "mycluster-x7k2p").await?.folder, made.folder);
+    /// # client.logout().await?;
     /// # Ok(()) }
     /// ```
     ///
@@ -60,6 +66,25 @@ impl Client {
     /// # Errors
     /// [`Fault::NotEmpty`]; [`Fault::NotFound`] if it is gone already; why its content cannot be read.
     pub async fn delete_folder(&self, folder: &Ref, deadline: Duration) -> Result<()> {
+        let read = self.content(folder).await?;
+        deletable(folder, read).map_err(|fault| self.core().error("Destroy_Task", Some(folder), fault))?;
+        let method = Method::once("Destroy_Task", folder, String::new());
+        let (Some(task), operation) = self.core().soap_as(&method, returned_reference).await? else {
+            return Err(self.core().error("Destroy_Task", Some(folder), Fault::Malformed("the answer names no task".into())));
+        };
+        self.wait(&task, deadline, |_| {}).await.map(|_| ()).map_err(|error| error.within(&operation))
+    }
+
+    /// How many things lie directly in a folder.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`] if it is gone; why its content cannot be read.
+    pub async fn children(&self, folder: &Ref) -> Result<usize> {
+        let read = self.content(folder).await?;
+        children(read).map(|children| children.len()).map_err(|fault| self.core().error("childEntity", Some(folder), fault))
+    }
+
+    async fn content(&self, folder: &Ref) -> Result<Option<Object>> {
         let arguments = specification(&[("Folder", &["childEntity", "parent"])], &objects([folder]));
         let mut read = None;
         self.core()
@@ -68,32 +93,33 @@ impl Client {
                 true
             })
             .await?;
-        deletable(folder, read).map_err(|fault| self.core().error("Destroy_Task", Some(folder), fault))?;
-        let method = Method::once("Destroy_Task", folder, String::new());
-        let Some(task) = self.core().soap(&method, returned_reference).await? else {
-            return Err(self.core().error("Destroy_Task", Some(folder), Fault::Malformed("the answer names no task".into())));
-        };
-        self.wait(&task, deadline, |_| {}).await.map(|_| ())
+        Ok(read)
     }
 }
 
 /// Only a folder that has told its content, and told that it is empty, may go: an unread one may hold a whole cluster.
-fn deletable(folder: &Ref, read: Option<Object>) -> Result<(), Fault> {
-    let Some(mut object) = read else {
-        return Err(Fault::Malformed("the answer does not tell what the folder holds, so it is not deleted".into()));
-    };
+fn deletable(folder: &Ref, mut read: Option<Object>) -> Result<(), Fault> {
+    let parent = read.as_mut().and_then(|object| object.object("parent"));
+    let children = children(read)?;
+    if !children.is_empty() {
+        return Err(Fault::NotEmpty { children: children.len() });
+    }
+    if folder.kind != Kind::Folder || parent.is_none_or(|parent| parent.kind != Kind::Folder) {
+        return Err(Fault::Settings("this is no ordinary folder but the root of something, and is not deleted".into()));
+    }
+    Ok(())
+}
+
+fn children(read: Option<Object>) -> Result<Vec<Ref>, Fault> {
+    let untold = || Fault::Malformed("the answer does not tell what the folder holds, so it is not deleted".into());
+    let mut object = read.ok_or_else(untold)?;
     if let Some((_, fault)) = object.missing.pop() {
         return Err(fault);
     }
     match object.take("childEntity") {
-        Some(Value::Refs(children)) if children.is_empty() => {}
-        Some(Value::Refs(children)) => return Err(Fault::NotEmpty { children: children.len() }),
-        _ => return Err(Fault::Malformed("the answer does not tell what the folder holds, so it is not deleted".into())),
+        Some(Value::Refs(children)) => Ok(children),
+        _ => Err(untold()),
     }
-    if folder.kind != Kind::Folder || object.object("parent").is_none_or(|parent| parent.kind != Kind::Folder) {
-        return Err(Fault::Settings("this is no ordinary folder but the root of something, and is not deleted".into()));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,7 +12,12 @@ use crate::{
     privileges::granted,
     reference::Ref,
     rest::Dialect,
-    soap::{fault, nothing, properties::Page, refusal, returned_references},
+    soap::{arriving::tests::in_parts, fault, nothing, properties::Page, refusal, returned_references},
+    tags::{
+        Category, Tag,
+        attach::{done_at_all, reference},
+    },
+    task::{State, state},
     uuid::Uuid,
 };
 
@@ -114,6 +119,16 @@ fn no_inventory_page_makes_the_reader_panic_or_find_more_than_it_was_given() {
 }
 
 #[test]
+fn no_page_is_read_otherwise_while_it_arrives_than_as_a_whole() {
+    fuzz("inventory_page", |input| {
+        let whole = Page::parse(input);
+        for part in [61, 4099] {
+            assert_eq!(in_parts(input, part).ok(), whole.clone().ok(), "{part}: {}", String::from_utf8_lossy(input));
+        }
+    });
+}
+
+#[test]
 fn no_fault_makes_the_reader_panic_and_every_refusal_has_a_name() {
     fuzz("fault", |input| {
         if let Ok(trouble) = fault::parse(input) {
@@ -129,6 +144,38 @@ fn no_rest_body_makes_the_reader_panic() {
         for dialect in [Dialect::Rest, Dialect::Api] {
             let _ = dialect.unwrap(input);
             assert!(dialect.refusal(reqwest::StatusCode::BAD_REQUEST, input).words.len() <= input.len());
+        }
+    });
+}
+
+#[test]
+fn no_tag_and_no_category_makes_the_reader_panic_and_what_is_read_was_written() {
+    fuzz("tag_model", |input| {
+        for dialect in [Dialect::Rest, Dialect::Api] {
+            let Ok(value) = dialect.unwrap(input) else { continue };
+            for one in value.as_array().into_iter().flatten().chain([&value]) {
+                let tag = Tag::read(one).map_or(0, |tag| tag.id.len() + tag.name.len() + tag.category.len());
+                let category = Category::read(one).map_or(0, |category| category.id.len() + category.types.concat().len());
+                let object = [reference(one), reference(&one["object_id"])].map(|found| found.map_or(0, |found| found.id.len()));
+                assert!([tag, category, object[0], object[1]].iter().all(|read| *read <= input.len()));
+                if let Err(trouble) = done_at_all(one) {
+                    assert!(!trouble.fault.name().is_empty());
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn no_task_makes_the_reader_panic_and_only_one_that_says_so_has_succeeded() {
+    fuzz("task_state", |input| {
+        for task in Page::parse(input).map(|page| page.objects).unwrap_or_default() {
+            match state(task) {
+                Ok(State::Done(_)) => assert!(input.windows(7).any(|part| part == b"success")),
+                Ok(State::Failed(trouble)) => assert!(!trouble.fault.to_string().is_empty()),
+                Ok(State::Under(_)) => {}
+                Err(fault) => assert!(!fault.to_string().is_empty()),
+            }
         }
     });
 }

@@ -60,10 +60,14 @@ pub(crate) struct Answer {
     pub(crate) cookie: Option<Secret>,
     /// The id of a REST session, where a header or a cookie has it.
     pub(crate) rest_session: Option<Secret>,
+    /// What was not read when it came.
     pub(crate) body: Vec<u8>,
     /// Why the body is not whole; the headers may still be worth something.
     pub(crate) broken: Option<Fault>,
 }
+
+/// Told whenever bytes of a successful answer have come; takes those off the front that it has read.
+pub(crate) type Arrived<'a> = dyn FnMut(&mut Vec<u8>) -> Result<(), Fault> + Send + 'a;
 
 /// A header whose value is not to be printed.
 pub(crate) fn sensitive(secret: &str) -> Result<HeaderValue, Fault> {
@@ -117,11 +121,17 @@ impl Http {
     }
 
     /// Sends, and repeats an idempotent request after 502, 503 and connections that were never made.
-    pub(crate) async fn send(&self, request: &Outgoing, idempotent: bool, entry: &mut Entry) -> Result<Answer, Trouble> {
+    pub(crate) async fn send(
+        &self,
+        request: &Outgoing,
+        idempotent: bool,
+        entry: &mut Entry,
+        arrived: &mut Arrived<'_>,
+    ) -> Result<Answer, Trouble> {
         let mut pause = PAUSE;
         let mut left = if idempotent { self.retries } else { 0 };
         loop {
-            let (fault, wish) = match self.attempt(request, entry).await {
+            let (fault, wish) = match self.attempt(request, entry, arrived).await {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Failed(fault) => return Err(fault.into()),
                 Attempt::Again(fault, wish) => (fault, wish),
@@ -137,7 +147,7 @@ impl Http {
         }
     }
 
-    async fn attempt(&self, request: &Outgoing, entry: &mut Entry) -> Attempt {
+    async fn attempt(&self, request: &Outgoing, entry: &mut Entry, arrived: &mut Arrived<'_>) -> Attempt {
         let Ok(_permit) = self.permits.acquire().await else {
             return Attempt::Failed(Fault::Connect("the client is closed".into()));
         };
@@ -163,18 +173,24 @@ impl Http {
         let named = cookie_in(response.headers(), "vmware-api-session-id=").and_then(|pair| pair.split_once('=')).map(|(_, value)| value);
         let rest_session = response.headers().get(REST_SESSION).and_then(|value| value.to_str().ok()).or(named).map(Secret::from);
         let limit = self.largest.min(request.largest);
-        let mut body = Vec::new();
+        let (mut body, mut received) = (Vec::new(), 0);
         let broken = loop {
             match timeout_at(until, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > limit => break Some(Fault::TooLarge { limit }),
-                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(Some(chunk))) if received + chunk.len() > limit => break Some(Fault::TooLarge { limit }),
+                Ok(Ok(Some(chunk))) => {
+                    received += chunk.len();
+                    body.extend_from_slice(&chunk);
+                    if let Err(fault) = if status.is_success() { arrived(&mut body) } else { Ok(()) } {
+                        break Some(fault);
+                    }
+                }
                 Ok(Ok(None)) => break None,
                 Ok(Err(error)) => break Some(Fault::Dropped(chain(&error.without_url()))),
                 // Not thrown away: the headers may tell of a session that must be ended.
                 Err(_) => break Some(late()),
             }
         };
-        entry.received(body.len());
+        entry.received(received);
         Attempt::Done(Answer { status, cookie, rest_session, body, broken })
     }
 }
@@ -224,4 +240,16 @@ fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_clients_do_not_come_back_in_step() {
+        let pauses: Vec<Duration> = (0..100).map(|_| jitter(PAUSE)).collect();
+        assert!(pauses.iter().all(|pause| *pause <= PAUSE / 2), "{pauses:?}");
+        assert!(pauses.iter().any(|pause| *pause != pauses[0]), "{pauses:?}");
+    }
 }

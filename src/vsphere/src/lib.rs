@@ -23,6 +23,7 @@ mod find;
 mod folder;
 #[cfg(test)]
 mod fuzz;
+mod groups;
 mod http;
 mod inventory;
 mod keeper;
@@ -53,6 +54,7 @@ pub use client::Client;
 pub use error::{Error, Fault, Result};
 pub use find::Identity;
 pub use folder::EnsuredFolder;
+pub use groups::HostGroup;
 pub use inventory::{
     Cluster, Datacenter, Datastore, Folder, Host, Inventory, Network, Node, Reach, ResourcePool, Seen, Unreadable, Vm, Want, escape_name,
     only_one,

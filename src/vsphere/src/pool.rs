@@ -7,25 +7,30 @@ use tokio::sync::Mutex;
 use crate::{
     client::Client,
     error::Result,
-    refusals::Refusals,
     settings::{Endpoint, Settings},
 };
 
-/// Hands out the one client of each user of each vCenter, so that all callers share its session.
+/// Hands out the one client of each user of each vCenter, so that all callers share its session. The example `tag` is
+/// a whole program around one.
 ///
-/// ```no_run
-/// # async fn reconcile(pool: vsphere::Pool, settings: vsphere::Settings) -> vsphere::Result<()> {
-/// let client = pool.client(settings).await?;
-/// println!("{}", client.about().await?.version);
-/// # Ok(()) }
-/// # async fn exit(pool: vsphere::Pool) -> vsphere::Result<()> {
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> vsphere::Result<()> {
+/// # let simulated = vcsim::Vcsim::start();
+/// # let settings = simulated.settings();
+/// let pool = vsphere::Pool::new();
+/// for _ in 0..3 {
+///     pool.client(settings.clone()).await?.clock().await?;
+/// }
+/// # assert_eq!(simulated.sessions().logins, 1);
+/// // At the end of the program, so that no session is left behind:
 /// pool.close().await
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
     clients: Arc<Mutex<Known>>,
-    refusals: Refusals,
 }
 
 /// By vCenter and user: nobody is given the client of somebody else.
@@ -44,8 +49,7 @@ impl Pool {
     ///
     /// # Errors
     /// A setting makes no sense.
-    pub async fn client(&self, mut settings: Settings) -> Result<Client> {
-        settings.refusals = self.refusals.clone();
+    pub async fn client(&self, settings: Settings) -> Result<Client> {
         let mut clients = self.clients.lock().await;
         let key = (settings.endpoint.clone(), settings.credentials.user.clone());
         if let Some((known, client)) = clients.get_mut(&key) {

@@ -27,11 +27,17 @@ impl Client {
     ///
     /// Privileges this version of vCenter does not have at all are left out: nobody could grant them.
     ///
-    /// ```no_run
-    /// # async fn check(client: vsphere::Client, folder: vsphere::Ref) -> vsphere::Result<()> {
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulated = vcsim::Vcsim::start();
+    /// # let client = simulated.client();
+    /// let folder = client.find_by_path("/dc-a/vm").await?.ok_or("every datacenter has it")?;
     /// for missing in client.missing_privileges(&[(folder, vec!["Folder.Create", "Folder.Delete"])]).await? {
     ///     println!("on {}: {}", missing.object, missing.privileges.join(", "));
     /// }
+    /// # client.logout().await?;
     /// # Ok(()) }
     /// ```
     ///

@@ -6,21 +6,34 @@ use serde::{Serialize, Serializer};
 
 /// The type of a managed object, as far as this crate cares to tell them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the variants are vSphere's own type names")]
 pub enum Kind {
+    /// A cluster of hosts.
     ClusterComputeResource,
+    /// A host that stands alone, with its resource pool.
     ComputeResource,
+    /// A datacenter.
     Datacenter,
+    /// A datastore.
     Datastore,
+    /// A port group of a distributed switch.
     DistributedVirtualPortgroup,
+    /// A folder of whatever things.
     Folder,
+    /// An ESXi host.
     HostSystem,
+    /// A network of single hosts' switches.
     Network,
+    /// A network that NSX manages.
     OpaqueNetwork,
+    /// A resource pool.
     ResourcePool,
+    /// A datastore cluster.
     StoragePod,
+    /// Something vCenter is doing.
     Task,
+    /// A vApp.
     VirtualApp,
+    /// A virtual machine or a template.
     VirtualMachine,
     /// Any other type, by its name.
     Other(Box<str>),

@@ -1,9 +1,6 @@
 //! Reads in pages: all of them, begun anew should the session be lost, and given up should they never end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use crate::{
     error::{Fault, Result},
@@ -11,10 +8,7 @@ use crate::{
     reference::Ref,
     session::Core,
     settings::Settings,
-    soap::{
-        self, Method,
-        properties::{Object, Page},
-    },
+    soap::{self, Method, arriving::Arriving, properties::Object},
 };
 
 impl Core {
@@ -30,11 +24,11 @@ impl Core {
         let first = Method::repeatable("RetrievePropertiesEx", &collector, arguments);
         let mut restarted = false;
         'read: loop {
-            let size = Size::default();
-            let mut page = self.soap(&first, |body| size.page(body)).await?;
+            let mut size = Size::default();
+            let (mut page, mut bytes) = self.soap(&first, Arriving::default()).await?;
             let mut begins = true;
             loop {
-                let fault = size.too_large(&page, &self.settings);
+                let fault = size.too_large(page.objects.len(), bytes, &self.settings);
                 for (path, fault) in page.objects.iter_mut().flat_map(|object| &mut object.missing) {
                     *path = cut(self.masker.mask(path), 200);
                     *fault = std::mem::take(fault).masked(&self.masker);
@@ -57,8 +51,8 @@ impl Core {
                     replay: false,
                     ..Method::repeatable("ContinueRetrievePropertiesEx", &collector, soap::element("token", &token))
                 };
-                page = match self.soap(&next, |body| size.page(body)).await {
-                    Ok(page) => page,
+                (page, bytes) = match self.soap(&next, Arriving::default()).await {
+                    Ok(read) => read,
                     Err(error) if *error.fault() == Fault::NotAuthenticated && !restarted => {
                         restarted = true;
                         continue 'read;
@@ -83,24 +77,19 @@ impl Core {
 /// How much of a read in pages has come; a server that never ends must not fill the memory.
 #[derive(Default)]
 struct Size {
-    objects: AtomicUsize,
-    bytes: AtomicUsize,
+    objects: usize,
+    bytes: usize,
 }
 
 impl Size {
-    fn page(&self, body: &[u8]) -> Result<Page, Fault> {
-        self.bytes.fetch_add(body.len(), Ordering::Relaxed);
-        Page::parse(body)
-    }
-
-    /// Counts the page in; an empty one too, or a server could send such for ever.
-    fn too_large(&self, page: &Page, settings: &Settings) -> Option<Fault> {
-        let new = page.objects.len().max(1);
-        let objects = self.objects.fetch_add(new, Ordering::Relaxed) + new;
-        let bytes = settings.largest_answer.saturating_mul(4);
-        if objects > settings.largest_read {
+    /// Counts a page in; an empty one too, or a server could send such for ever.
+    fn too_large(&mut self, objects: usize, bytes: usize, settings: &Settings) -> Option<Fault> {
+        self.objects += objects.max(1);
+        self.bytes += bytes;
+        let limit = settings.largest_answer.saturating_mul(4);
+        if self.objects > settings.largest_read {
             return Some(Fault::TooMany { limit: settings.largest_read });
         }
-        (self.bytes.load(Ordering::Relaxed) > bytes).then_some(Fault::TooLarge { limit: bytes })
+        (self.bytes > limit).then_some(Fault::TooLarge { limit })
     }
 }

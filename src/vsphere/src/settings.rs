@@ -116,7 +116,7 @@ pub struct Settings {
     pub largest_read: usize,
     /// Where calls are remembered; clients may share one.
     pub calls: Calls,
-    /// Which passwords were refused; clients may share it, those of a [`crate::Pool`] do.
+    /// Which passwords were refused; all clients of a process share it.
     pub refusals: Refusals,
 }
 
@@ -139,6 +139,7 @@ impl Settings {
             refusals: Refusals::default(),
         }
     }
+
     /// The same with every number in the range in which it means something.
     pub(crate) fn sensible(mut self) -> Self {
         self.in_flight = self.in_flight.clamp(1, 1024);

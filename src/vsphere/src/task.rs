@@ -22,13 +22,37 @@ pub struct Progress {
     pub percent: Option<u8>,
 }
 
-enum State {
+pub(crate) enum State {
     Under(Progress),
     Done(Option<Ref>),
     Failed(Trouble),
 }
 
 impl Client {
+    /// The tasks of late, of whatever user, as far as this one may know of them.
+    ///
+    /// # Errors
+    /// [`Fault::NoPermission`] where the user may not list them at all.
+    pub async fn recent_tasks(&self) -> Result<Vec<Ref>> {
+        const PROPERTY: &str = "recentTask";
+        let missing =
+            |manager: Option<Ref>| self.core().error("TaskManager", manager.as_ref(), Fault::NotFound { object: manager.clone() });
+        let manager = self.core().soap_session().await?.content.task_manager.clone().ok_or_else(|| missing(None))?;
+        let arguments = specification(&[("TaskManager", &[PROPERTY])], &objects([&manager]));
+        let mut found = None;
+        self.core()
+            .retrieve(&arguments, |mut objects, _| {
+                found = objects.pop();
+                true
+            })
+            .await?;
+        let mut object = found.ok_or_else(|| missing(Some(manager.clone())))?;
+        match object.missing.pop() {
+            Some((_, fault)) => Err(self.core().error("TaskManager", Some(&manager), fault)),
+            None => Ok(object.objects(PROPERTY)),
+        }
+    }
+
     /// Waits until a task has ended and returns what it made, where it made something. `report` is told the progress
     /// whenever it was asked for.
     ///
@@ -68,7 +92,7 @@ impl Client {
 }
 
 /// A task that does not tell its state is an error at once: waiting for it would end with a false reason.
-fn state(mut object: Object) -> Result<State, Fault> {
+pub(crate) fn state(mut object: Object) -> Result<State, Fault> {
     let Some(state) = object.text("info.state") else {
         let unread = object.missing.into_iter().find(|(path, _)| path.starts_with("info")).map(|(_, fault)| fault);
         return Err(unread.unwrap_or_else(|| Fault::Malformed("the task does not tell its state".into())));
@@ -86,6 +110,7 @@ fn state(mut object: Object) -> Result<State, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::soap::properties::Page;
 
     #[test]
     fn a_task_that_cannot_be_read_is_told_and_not_waited_for() {
@@ -93,5 +118,16 @@ mod tests {
         let denied = Fault::NoPermission { privilege: "System.Read".into(), object: None };
         assert_eq!(state(task(vec![("info.state".into(), denied.clone())])).err(), Some(denied));
         assert!(matches!(state(task(Vec::new())), Err(Fault::Malformed(_))));
+    }
+
+    #[test]
+    fn a_task_is_under_way_done_or_failed_as_it_says() {
+        let read = |page: &[u8]| state(Page::parse(page).unwrap().objects.pop().unwrap()).unwrap();
+        let running = read(include_bytes!("../corpus/task_state/running.xml"));
+        assert!(matches!(running, State::Under(Progress { running: true, percent: Some(42) })));
+        let State::Done(made) = read(include_bytes!("../corpus/task_state/success.xml")) else { panic!("it says success") };
+        assert_eq!(made, Some(Ref::new("VirtualMachine", "vm-80")));
+        let State::Failed(trouble) = read(include_bytes!("../corpus/task_state/error.xml")) else { panic!("it says error") };
+        assert_eq!((trouble.fault.name(), trouble.words.as_str()), ("DuplicateName", "The name is taken."));
     }
 }

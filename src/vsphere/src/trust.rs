@@ -21,6 +21,17 @@ use crate::{
 };
 
 /// Which certificates are believed.
+///
+/// ```
+/// use vsphere::{Client, Credentials, Fault, Settings, Trust};
+///
+/// let client = |trust| Client::new(Settings::new("vcenter.example.com", Credentials::new("me", "s3cr3t"), trust));
+/// let pinned = "4C:3D:58:C2:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:D8";
+/// client(Trust::Thumbprint(pinned.parse()?))?;
+/// let error = client(Trust::Bundle(b"not a certificate".to_vec())).unwrap_err();
+/// assert!(matches!(error.fault(), Fault::Settings(words) if words.contains("no certificate")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// Those signed by an authority the system trusts.

@@ -31,6 +31,10 @@ pub struct VmDetails {
     pub instance_uuid: String,
     /// The version of the virtual hardware, such as `vmx-19`.
     pub hardware: String,
+    /// Whether its disks show their UUIDs to the guest, `disk.enableUUID`; `None` if it was never set.
+    pub disk_uuids: Option<bool>,
+    /// Whether changed blocks are tracked; `None` if vCenter does not tell.
+    pub change_tracking: Option<bool>,
     /// Whether it is a template; `None` if vCenter does not tell.
     pub template: Option<bool>,
     /// Whether it is powered on; `None` if vCenter does not tell.
@@ -51,6 +55,8 @@ const PROPERTIES: &[&str] = &[
     "config.uuid",
     "config.instanceUuid",
     "config.version",
+    "config.flags.diskUuidEnabled",
+    "config.changeTrackingEnabled",
     "config.template",
     "runtime.powerState",
     "guest.ipAddress",
@@ -92,6 +98,8 @@ fn details(mut object: Object) -> VmDetails {
         uuid: object.text("config.uuid").unwrap_or_default(),
         instance_uuid: object.text("config.instanceUuid").unwrap_or_default(),
         hardware: object.text("config.version").unwrap_or_default(),
+        disk_uuids: object.flag("config.flags.diskUuidEnabled"),
+        change_tracking: object.flag("config.changeTrackingEnabled"),
         template: object.flag("config.template"),
         powered_on: object.text("runtime.powerState").map(|state| state == "poweredOn"),
         address: object.text("guest.ipAddress"),
@@ -108,5 +116,6 @@ mod tests {
     fn what_vcenter_does_not_tell_is_not_taken_for_a_no() {
         let silent = details(Object { reference: Ref::new("VirtualMachine", "vm-1"), properties: Vec::new(), missing: Vec::new() });
         assert_eq!((silent.template, silent.powered_on), (None, None));
+        assert_eq!((silent.disk_uuids, silent.change_tracking), (None, None));
     }
 }

@@ -227,10 +227,15 @@ const SHOWN: [&str; 9] = [
 ];
 const SHOWN_BYTES: usize = 4096;
 
+/// Whether bodies of this method are shown now.
+pub(crate) fn shows(method: &str) -> bool {
+    let allowed = SHOWN.contains(&method) || method.contains("/tagging/");
+    allowed && tracing::enabled!(target: "vsphere::body", tracing::Level::TRACE)
+}
+
 /// Shows a body at trace level, masked and cut, if its method is one of those that may be shown.
 pub(crate) fn show(direction: &'static str, method: &str, operation: &str, body: &[u8], masker: &Masker) {
-    let allowed = SHOWN.contains(&method) || method.contains("/tagging/");
-    if !allowed || !tracing::enabled!(target: "vsphere::body", tracing::Level::TRACE) {
+    if !shows(method) {
         return;
     }
     // Masked before it is cut, so that no secret escapes by lying across the cut.

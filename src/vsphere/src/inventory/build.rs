@@ -179,6 +179,7 @@ mod tests {
         assert_eq!((found.hosts[0].connected, found.hosts[0].maintenance), (None, None));
         assert_eq!((found.datastores[0].accessible, found.networks[0].accessible), (None, None));
         assert_eq!((found.vms[0].template, found.vms[0].powered_on), (None, None));
+        assert_eq!((found.datastores[0].free, found.hosts[0].cpu_cores), (0, 0), "no room is promised where none is told");
     }
 
     #[test]

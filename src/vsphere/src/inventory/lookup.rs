@@ -52,11 +52,10 @@ impl Inventory {
 
 /// The only one of these with that name.
 ///
-/// ```no_run
-/// # fn find(inventory: &vsphere::Inventory) -> Result<(), vsphere::Fault> {
-/// let datacenter = vsphere::only_one(&inventory.datacenters, "dc-a")?;
-/// println!("{}", datacenter.node.path);
-/// # Ok(()) }
+/// ```
+/// use vsphere::{Fault, Inventory, only_one};
+/// let path = |inventory: &Inventory| only_one(&inventory.datacenters, "dc-a").map(|datacenter| datacenter.node.path.clone());
+/// assert_eq!(path(&Inventory::default()), Err(Fault::NotFound { object: None }));
 /// ```
 ///
 /// # Errors

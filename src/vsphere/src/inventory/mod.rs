@@ -18,6 +18,13 @@ pub use reach::{Reach, Seen};
 pub(crate) use request::all_vms;
 
 /// How much of the inventory to read; each includes those before it.
+///
+/// ```
+/// use vsphere::Want;
+/// let need_templates = true;
+/// let want = if need_templates { Want::Templates } else { Want::Infrastructure };
+/// assert!(want >= Want::Folders, "templates come with the folders they lie in");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Want {
     /// Datacenters, clusters, hosts, resource pools, datastores, networks and their folders. The virtual machines are not
@@ -64,7 +71,7 @@ pub struct Datacenter {
     pub vm_folder: Option<Ref>,
 }
 
-/// A cluster, or a host that stands alone; see [`Node::reference`] for which.
+/// A cluster, or a host that stands alone; see [`Node::reference`] for which. A number vCenter does not tell is 0.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Cluster {
@@ -72,9 +79,9 @@ pub struct Cluster {
     pub node: Node,
     /// Its root resource pool.
     pub resource_pool: Option<Ref>,
-    /// Hosts in it, and those of them that can run something now.
+    /// Hosts in it.
     pub hosts: u32,
-    /// See above.
+    /// Those of them that can run something now.
     pub effective_hosts: u32,
     /// CPU in MHz that can be used.
     pub cpu_mhz: u64,
@@ -82,7 +89,7 @@ pub struct Cluster {
     pub memory_mib: u64,
 }
 
-/// An ESXi host.
+/// An ESXi host. A number vCenter does not tell, as of a host that is not connected, is 0.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Host {
@@ -108,7 +115,7 @@ pub struct Host {
     pub datastores: Vec<Ref>,
 }
 
-/// A datastore.
+/// A datastore. A number vCenter does not tell, as of one that is not accessible, is 0: it is never taken for free space.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Datastore {
@@ -176,18 +183,38 @@ pub struct Unreadable {
 }
 
 /// What one read found. Everything is sorted by path.
+///
+/// ```
+/// use vsphere::{Fault, Inventory, only_one};
+///
+/// fn free_gib(inventory: &Inventory, datastore: &str) -> Result<u64, Fault> {
+///     Ok(only_one(&inventory.datastores, datastore)?.free >> 30)
+/// }
+///
+/// let empty = Inventory::default();
+/// assert_eq!(free_gib(&empty, "datastore-a"), Err(Fault::NotFound { object: None }));
+/// assert!(empty.by_path("/dc-a/vm/templates").is_none());
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the fields are named after what they hold")]
 pub struct Inventory {
+    /// Folders of all kinds, the root among them; those for virtual machines from [`Want::Folders`] on.
     pub folders: Vec<Folder>,
+    /// Datacenters, also those inside folders.
     pub datacenters: Vec<Datacenter>,
+    /// Clusters, and hosts that stand alone.
     pub clusters: Vec<Cluster>,
+    /// ESXi hosts.
     pub hosts: Vec<Host>,
+    /// Resource pools, the root ones of clusters among them, and vApps.
     pub resource_pools: Vec<ResourcePool>,
+    /// Datastores, also those inside datastore clusters.
     pub datastores: Vec<Datastore>,
+    /// Networks and distributed port groups.
     pub networks: Vec<Network>,
+    /// Templates, from [`Want::Templates`] on.
     pub templates: Vec<Vm>,
+    /// Virtual machines, with [`Want::Vms`].
     pub vms: Vec<Vm>,
     /// Gaps: a privilege `System.View` or `System.Read` that is missing shows here, not as an error.
     pub unreadable: Vec<Unreadable>,

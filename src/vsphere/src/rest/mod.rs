@@ -151,7 +151,7 @@ impl Core {
             show("out", &label, entry.operation(), &body, &self.masker);
         }
         let outgoing = Outgoing { method: request.verb.clone(), path: request.path(), headers, body, largest: LARGEST };
-        self.http.send(&outgoing, request.idempotent, entry).await
+        self.http.send(&outgoing, request.idempotent, entry, &mut |_| Ok(())).await
     }
 
     fn rest_whole(&self, request: &Request, answer: Answer, dialect: Dialect, entry: &Entry) -> Result<Vec<u8>, Trouble> {

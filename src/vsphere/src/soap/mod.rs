@@ -1,5 +1,6 @@
 //! The SOAP side of vSphere (`urn:vim25`): envelopes, faults, and the property collector.
 
+pub(crate) mod arriving;
 pub(crate) mod fault;
 pub(crate) mod properties;
 
@@ -51,6 +52,27 @@ impl<'a> Method<'a> {
             this = reference("_this", object),
             arguments = arguments,
         )
+    }
+}
+
+/// How the bytes of an answer become a value. A function reads all of them at once, [`arriving::Arriving`] those that are there.
+pub(crate) trait Reading: Clone + Send {
+    type Value;
+
+    /// Called when bytes have come; takes those off the front that it has read.
+    fn arrived(&mut self, _waiting: &mut Vec<u8>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Reads the rest, once all has come.
+    fn end(self, rest: &[u8]) -> Result<Self::Value, Fault>;
+}
+
+impl<T, F: Fn(&[u8]) -> Result<T, Fault> + Clone + Send> Reading for F {
+    type Value = T;
+
+    fn end(self, whole: &[u8]) -> Result<T, Fault> {
+        self(whole)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Fault, Trouble},
+    groups::HostGroup,
     reference::Ref,
     soap::{element, fault, reference, response},
     xml::Xml,
@@ -81,6 +82,7 @@ pub(crate) enum Value {
     Texts(Vec<String>),
     Ref(Ref),
     Refs(Vec<Ref>),
+    HostGroups(Vec<HostGroup>),
     Fault(Box<Trouble>),
 }
 
@@ -146,6 +148,7 @@ fn property(xml: &mut Xml<'_>) -> Result<Option<(String, Value)>, Fault> {
                     "ArrayOfManagedObjectReference" => Value::Refs(references(xml)?),
                     "LocalizedMethodFault" => Value::Fault(Box::new(fault::localized(xml)?)),
                     "ArrayOfString" => Value::Texts(texts(xml)?),
+                    "ArrayOfClusterGroupInfo" => Value::HostGroups(host_groups(xml)?),
                     "ArrayOfAuthorizationPrivilege" => Value::Texts(privileges(xml)?),
                     _ => Value::Text(xml.text()?),
                 });
@@ -184,6 +187,25 @@ fn texts(xml: &mut Xml<'_>) -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
+fn host_groups(xml: &mut Xml<'_>) -> Result<Vec<HostGroup>, Fault> {
+    let mut found = Vec::new();
+    while let Some(item) = xml.child()? {
+        let of_hosts = xml.xsi_type(&item).is_some_and(|kind| kind == "ClusterHostGroup");
+        let (mut name, mut hosts) = (String::new(), Vec::new());
+        while let Some(field) = xml.child()? {
+            match field.name() {
+                "name" => name = xml.text()?,
+                "host" => hosts.push(xml.reference(&field)?),
+                _ => xml.skip()?,
+            }
+        }
+        if of_hosts {
+            found.push(HostGroup { name, hosts });
+        }
+    }
+    Ok(found)
+}
+
 fn privileges(xml: &mut Xml<'_>) -> Result<Vec<String>, Fault> {
     let mut found = Vec::new();
     while xml.child()?.is_some() {
@@ -206,6 +228,21 @@ mod tests {
             )
             .as_bytes(),
         )
+    }
+
+    #[test]
+    fn of_the_groups_of_a_cluster_those_of_hosts_are_read() {
+        let mut read = page(
+            r#"<objects><obj type="ClusterComputeResource">domain-c1</obj><propSet><name>configurationEx.group</name>
+            <val xsi:type="ArrayOfClusterGroupInfo">
+            <ClusterGroupInfo xsi:type="ClusterVmGroup"><name>vms</name><vm type="VirtualMachine">vm-1</vm></ClusterGroupInfo>
+            <ClusterGroupInfo xsi:type="ClusterHostGroup"><name>zone-1</name><userCreated>true</userCreated>
+            <host type="HostSystem">host-1</host><host type="HostSystem">host-2</host></ClusterGroupInfo></val></propSet></objects>"#,
+        )
+        .unwrap();
+        let hosts = ["host-1", "host-2"].map(|id| Ref::new("HostSystem", id)).to_vec();
+        let wanted = Value::HostGroups(vec![HostGroup { name: "zone-1".into(), hosts }]);
+        assert_eq!(read.objects[0].take("configurationEx.group"), Some(wanted));
     }
 
     #[test]

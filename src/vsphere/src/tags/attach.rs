@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// More objects or tags in one call are refused.
-const BATCH: usize = 2000;
+pub(super) const BATCH: usize = 2000;
 
 /// An object as the tagging service names it.
 #[derive(Serialize)]
@@ -53,7 +53,7 @@ fn text(body: &impl Serialize) -> Result<String, Fault> {
     serde_json::to_string(body).map_err(|error| Fault::Settings(format!("the request cannot be written as JSON: {error}")))
 }
 
-fn reference(value: &Value) -> Option<Ref> {
+pub(crate) fn reference(value: &Value) -> Option<Ref> {
     Some(Ref::new(bare_type(value["type"].as_str()?), value["id"].as_str()?))
 }
 
@@ -73,6 +73,27 @@ fn succeeded(value: &Value) -> Result<(), Trouble> {
     });
     let fault = if missing { Fault::NotFound { object: None } } else { Fault::Other { kind: PARTLY.into() } };
     Err(Trouble { fault, words: words.join(" ") })
+}
+
+/// How vSphere names what a server does not have.
+const UNSUPPORTED: [&str; 2] = ["unsupported", "operation_not_found"];
+
+/// Some servers acknowledge what they do not know with an answer that tells nothing.
+pub(crate) fn done_at_all(value: &Value) -> Result<(), Trouble> {
+    if value["success"].is_null() {
+        let words = "the answer does not tell whether anything was done".to_owned();
+        return Err(Trouble { fault: Fault::Other { kind: UNSUPPORTED[0].into() }, words });
+    }
+    succeeded(value)
+}
+
+/// Whether the server does not have the call for many, or did not do all of it.
+fn worth_single_calls(fault: &Fault) -> bool {
+    match fault {
+        Fault::NotFound { .. } | Fault::Http { status: 405 | 501 } => true,
+        Fault::Other { kind } => kind == PARTLY || UNSUPPORTED.iter().any(|name| kind.eq_ignore_ascii_case(name)),
+        _ => false,
+    }
 }
 
 impl Tags<'_> {
@@ -143,14 +164,14 @@ impl Tags<'_> {
             self.only_ones(category, tags, objects).await?;
         }
         if tags.len() <= objects.len() {
-            let batches = tags.iter().flat_map(|tag| objects.chunks(BATCH).map(move |batch| (tag, batch)));
+            let batches: Vec<_> = tags.iter().flat_map(|tag| objects.chunks(BATCH).map(move |batch| (tag, batch))).collect();
             return self.each(batches, |(tag, batch)| self.attach_tag(tag, batch)).await;
         }
-        let batches = objects.iter().flat_map(|object| tags.chunks(BATCH).map(move |batch| (object, batch)));
+        let batches: Vec<_> = objects.iter().flat_map(|object| tags.chunks(BATCH).map(move |batch| (object, batch))).collect();
         self.each(batches, |(object, batch)| self.attach_to(object, batch)).await
     }
 
-    async fn attach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
+    pub(super) async fn attach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
         let body = self.body(many_objects(objects))?;
         let request = |dialect: Dialect| dialect.association(Some(&tag.id), "attach-tag-to-multiple-objects", &body);
         self.fresh(&tag.id, request, succeeded).await.map(|_| ())
@@ -160,12 +181,8 @@ impl Tags<'_> {
         let body = self.body(many_tags(Some(object), tags.iter().map(|tag| tag.id.as_str())))?;
         let request = |dialect: Dialect| dialect.association(None, "attach-multiple-tags-to-object", &body).about(object);
         match self.core().rest_checked(request, succeeded).await {
-            Ok(_) => return Ok(()),
-            Err(error) => match error.fault() {
-                Fault::NotFound { .. } => {}
-                Fault::Other { kind } if kind == PARTLY => {}
-                _ => return Err(error),
-            },
+            Err(error) if worth_single_calls(error.fault()) => {}
+            outcome => return outcome.map(|_| ()),
         }
         // One tag at a time: each then has its own word, and a tag made just now its own patience.
         for tag in tags {
@@ -176,30 +193,54 @@ impl Tags<'_> {
 
     /// Takes every one of these tags off every one of these objects; what is not attached is left out.
     ///
+    /// One call to look; then few tags on many objects take one per tag, many tags on few objects one per object.
+    ///
     /// # Errors
     /// As for every call.
     pub async fn detach(&self, tags: &[Tag], objects: &[Ref]) -> Result<()> {
         let present = self.attached(objects).await?;
-        self.each(&present, |(object, ids)| {
-            let wanted: Vec<&String> = tags.iter().map(|tag| &tag.id).filter(|id| ids.contains(id)).collect();
-            async move {
-                for batch in wanted.chunks(BATCH) {
-                    let body = self.body(many_tags(Some(object), batch.iter().map(|id| id.as_str())))?;
-                    let request = |dialect: Dialect| dialect.association(None, "detach-multiple-tags-from-object", &body).about(object);
-                    self.core().rest_checked(request, succeeded).await?;
-                }
-                Ok(())
-            }
-        })
-        .await
+        if tags.len() > objects.len() {
+            return self
+                .each(&present, |(object, ids)| self.detach_from(object, tags.iter().filter(|tag| ids.contains(&tag.id)).collect()))
+                .await;
+        }
+        let bearers = |tag: &Tag| present.iter().filter(|(_, ids)| ids.contains(&tag.id)).map(|(object, _)| object.clone()).collect();
+        let bearers: Vec<(&Tag, Vec<Ref>)> = tags.iter().map(|tag| (tag, bearers(tag))).collect();
+        let batches: Vec<_> = bearers.iter().flat_map(|(tag, objects)| objects.chunks(BATCH).map(move |batch| (*tag, batch))).collect();
+        self.each(batches, |(tag, batch)| self.detach_tag(tag, batch)).await
     }
 
-    async fn each<T, F: Future<Output = Result<()>>>(&self, items: impl IntoIterator<Item = T>, work: impl Fn(T) -> F) -> Result<()> {
-        stream::iter(items).map(work).buffer_unordered(self.core().settings.in_flight).try_collect().await
+    async fn detach_tag(&self, tag: &Tag, objects: &[Ref]) -> Result<()> {
+        let body = self.body(many_objects(objects))?;
+        let request = |dialect: Dialect| dialect.association(Some(&tag.id), "detach-tag-from-multiple-objects", &body);
+        match self.core().rest_checked(request, done_at_all).await {
+            // One object at a time: that every server can do, and each then has its own word.
+            Err(error) if worth_single_calls(error.fault()) => self.each(objects, |object| self.detach_from(object, vec![tag])).await,
+            outcome => outcome.map(|_| ()),
+        }
+    }
+
+    async fn detach_from(&self, object: &Ref, tags: Vec<&Tag>) -> Result<()> {
+        for batch in tags.chunks(BATCH) {
+            let body = self.body(many_tags(Some(object), batch.iter().map(|tag| tag.id.as_str())))?;
+            let request = |dialect: Dialect| dialect.association(None, "detach-multiple-tags-from-object", &body).about(object);
+            self.core().rest_checked(request, succeeded).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn each<T, F: Future<Output = Result<()>>>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        work: impl Fn(T) -> F,
+    ) -> Result<()> {
+        // All futures first, none begun: a stream that held `work` could not be sent to another thread by every caller.
+        let begun_later: Vec<F> = items.into_iter().map(work).collect();
+        stream::iter(begun_later).buffer_unordered(self.core().settings.in_flight).try_collect().await
     }
 
     /// What a real vCenter would refuse half-way, refused before the start.
-    fn fitting(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
+    pub(super) fn fitting(&self, category: &Category, tags: &[Tag], objects: &[Ref]) -> Result<()> {
         let difference = if let Some(object) = objects.iter().find(|object| !category.allows(&object.kind)) {
             format!("its tags cannot be attached to {object}")
         } else if let Some(stranger) = tags.iter().find(|tag| tag.category != category.id) {

@@ -1,8 +1,9 @@
 //! Tag categories and tags: found, made where missing, never changed.
 
-mod attach;
+pub(crate) mod attach;
 mod model;
 mod patience;
+mod sparing;
 
 use std::sync::Arc;
 
@@ -24,20 +25,29 @@ use crate::{
 
 /// The tagging service of a vCenter; made by [`Client::tags`].
 ///
-/// ```no_run
-/// # async fn tag(client: vsphere::Client, datacenter: vsphere::Ref) -> vsphere::Result<()> {
-/// use vsphere::{Cardinality, CategorySpec, Kind};
+/// The example `tag` is a whole program around this:
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let simulated = vcsim::Vcsim::start();
+/// # let client = simulated.client();
+/// use vsphere::{Cardinality, CategorySpec, Kind, Want, only_one};
+/// let inventory = client.inventory(Want::Infrastructure).await?;
+/// let datacenter = only_one(&inventory.datacenters, "dc-a")?.node.reference.clone();
+/// let spec = CategorySpec {
+///     name: "openshift-region".into(),
+///     description: "Region of a failure domain".into(),
+///     cardinality: Cardinality::Single,
+///     types: vec![Kind::Datacenter],
+/// };
 /// let tags = client.tags();
-/// let region = tags
-///     .ensure_category(&CategorySpec {
-///         name: "openshift-region".into(),
-///         description: "Region of a failure domain".into(),
-///         cardinality: Cardinality::Single,
-///         types: vec![Kind::Datacenter],
-///     })
-///     .await?;
-/// let made = tags.ensure(&region, &["eu-west"]).await?;
-/// tags.attach(&region, &made, &[datacenter]).await?;
+/// let category = tags.ensure_category(&spec).await?;
+/// let made = tags.ensure(&category, &["eu"]).await?;
+/// tags.attach(&category, &made, std::slice::from_ref(&datacenter)).await?;
+/// assert_eq!(tags.objects(&made).await?, [[datacenter]]);
+/// # client.logout().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy)]
@@ -80,8 +90,7 @@ impl Tags<'_> {
     /// # Errors
     /// As for every call.
     pub async fn categories(&self) -> Result<Vec<Category>> {
-        let ids = texts(&self.core().rest(|dialect| dialect.list("category")).await?);
-        self.many("category", ids, Category::read).await
+        self.read_categories(self.category_ids().await?).await
     }
 
     /// The category of that name.
@@ -123,7 +132,7 @@ impl Tags<'_> {
     /// # Errors
     /// As for every call.
     pub async fn of(&self, category: &Category) -> Result<Vec<Tag>> {
-        self.many("tag", self.siblings(category).await?, Tag::read).await
+        self.read(self.siblings(category).await?).await
     }
 
     /// The ids of the tags of a category.
@@ -182,12 +191,8 @@ impl Tags<'_> {
         if let Some(found) = first.await? {
             return Ok(Ensured::Found(found));
         }
-        let refused = match self.core().rest(|dialect| dialect.create(what, body.clone())).await {
-            Ok(Value::String(id)) => {
-                self.core().recent.add(&id);
-                return Ok(Ensured::Made(id));
-            }
-            Ok(_) => return Err(self.core().error(what, None, Fault::Malformed(format!("making {name:?} brought no id")))),
+        let refused = match self.create_one(what, name, body).await {
+            Ok(id) => return Ok(Ensured::Made(id)),
             Err(error) if *error.fault() == Fault::AlreadyExists => error,
             Err(error) => return Err(error),
         };

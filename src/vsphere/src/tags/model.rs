@@ -54,7 +54,7 @@ pub struct Category {
 }
 
 impl Category {
-    pub(super) fn read(value: &Value) -> Result<Self, Fault> {
+    pub(crate) fn read(value: &Value) -> Result<Self, Fault> {
         Ok(Self {
             id: text(value, "id")?,
             name: text(value, "name")?,
@@ -102,7 +102,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    pub(super) fn read(value: &Value) -> Result<Self, Fault> {
+    pub(crate) fn read(value: &Value) -> Result<Self, Fault> {
         Ok(Self { id: text(value, "id")?, name: text(value, "name")?, category: text(value, "category_id")? })
     }
 }

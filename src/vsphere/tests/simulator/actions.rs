@@ -57,6 +57,7 @@ async fn an_empty_folder_is_deleted_and_one_that_holds_something_is_not() {
     let outer = client.find_by_path("/dc-a/vm/outer").await.unwrap().unwrap();
     let inner = client.find_by_path("/dc-a/vm/outer/inner").await.unwrap().unwrap();
     assert_eq!(*client.delete_folder(&outer, PATIENT).await.unwrap_err().fault(), Fault::NotEmpty { children: 1 });
+    assert_eq!((client.children(&outer).await.unwrap(), client.children(&inner).await.unwrap()), (1, 0));
     client.delete_folder(&inner, PATIENT).await.unwrap();
     client.delete_folder(&outer, PATIENT).await.unwrap();
     assert_eq!(client.find_by_path("/dc-a/vm/outer").await.unwrap(), None);
@@ -114,6 +115,8 @@ async fn a_task_that_fails_has_its_fault_as_type_and_words() {
         let error = client.delete_folder(&folder, PATIENT).await.unwrap_err();
         assert_eq!(*error.fault(), expected);
         assert!(!error.words().is_empty() && error.object().unwrap().starts_with("Task:"), "{error}");
+        let began = client.calls().recent().into_iter().rev().find(|call| call.method == "Destroy_Task").unwrap();
+        assert_eq!(error.operation(), began.operation, "vCenter logs the task under the id of the call that began it");
     }
     client.logout().await.unwrap();
 }

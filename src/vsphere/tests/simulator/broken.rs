@@ -1,7 +1,10 @@
 //! Servers that break off, never end, or say less than they should.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -111,6 +114,30 @@ async fn a_read_that_never_ends_is_given_up_and_given_back() {
         assert_eq!((fake.count("<ContinueRetrievePropertiesEx"), fake.count("<CancelRetrievePropertiesEx")), (40, 1));
         client.logout().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_page_is_read_while_it_arrives() {
+    let asked_before = AtomicBool::new(false);
+    let fake = fake(move |asked| {
+        if !text(asked).contains("<RetrievePropertiesEx") {
+            return None;
+        }
+        let schema = "http://www.w3.org/2001/XMLSchema-instance";
+        let lost =
+            format!(r#"<missingSet><path>name</path><fault><fault xmlns:i="{schema}" i:type="NotAuthenticated"/></fault></missingSet>"#);
+        let folder = |inner: &str| format!(r#"<objects><obj type="Folder">group-d1</obj>{inner}</objects>"#);
+        let page = |objects: String| envelope(&format!("<r><returnval>{objects}</returnval></r>"));
+        if asked_before.swap(true, Ordering::SeqCst) {
+            return Some(page(folder("")));
+        }
+        Some(ended(page(folder(&lost) + &folder("").repeat(1000)), End::Never))
+    });
+    let client = Client::new(fake.settings.clone()).unwrap();
+    let found = client.inventory(Want::Infrastructure).await.unwrap();
+    assert_eq!(found.folders.len(), 1, "nothing of the page that broke off");
+    assert_eq!(fake.count("<Login"), 2, "that the session is lost was seen, though the answer saying so never ends");
+    client.logout().await.unwrap();
 }
 
 #[tokio::test]

@@ -102,6 +102,22 @@ async fn names_with_slashes_and_per_cent_signs_keep_their_place() {
 }
 
 #[tokio::test]
+async fn a_datacenter_in_a_folder_of_a_folder_has_its_whole_path_and_so_has_all_in_it() {
+    let sim = Vcsim::with_datacenter_in("outer/in & out");
+    let client = sim.client();
+    let found = client.inventory(Want::Vms).await.unwrap();
+    let at = "/outer/in & out/dc-a";
+    for path in ["", "/vm/outer/inner", "/host/cluster-a/Resources/ocp-a", "/datastore/datastore-a", "/vm/rhcos-a"] {
+        let path = format!("{at}{path}");
+        let node = found.by_path(&path).unwrap_or_else(|| panic!("{path} is missing"));
+        assert_eq!(client.find_by_path(&path).await.unwrap().as_ref(), Some(&node.reference), "the server agrees on {path}");
+    }
+    assert_eq!(only_one(&found.datacenters, "dc-a").unwrap().node.path, at);
+    assert_eq!((found.vms.len(), found.vms.iter().all(|vm| vm.node.path.starts_with(at))), (2, true));
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_size_of_the_pages_does_not_change_what_is_read() {
     let sim = Vcsim::with(&["a"], 30);
     let whole = sim.client();

@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, io, rc::Rc, sync::Once};
 
-use tracing_subscriber::{Layer, filter::dynamic_filter_fn, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{filter::dynamic_filter_fn, layer::SubscriberExt, util::SubscriberInitExt};
 
 thread_local! {
     static SINK: RefCell<Option<Rc<RefCell<Vec<u8>>>>> = const { RefCell::new(None) };
@@ -17,8 +17,9 @@ impl Log {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
             let asked = dynamic_filter_fn(|_, _| SINK.with_borrow(Option::is_some));
-            let lines = tracing_subscriber::fmt::layer().json().with_writer(|| Line).with_filter(asked);
-            tracing_subscriber::registry().with(lines).init();
+            let lines = tracing_subscriber::fmt::layer().json().with_writer(|| Line);
+            // For all layers: a filter of one layer alone would let the client believe that somebody listens.
+            tracing_subscriber::registry().with(lines).with(asked).init();
             // Some libraries below the client still speak through `log`.
             log::set_logger(&Line).unwrap();
             log::set_max_level(log::LevelFilter::Trace);

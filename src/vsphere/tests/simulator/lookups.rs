@@ -1,6 +1,8 @@
 //! Single things: by path and by UUID.
 
-use vsphere::{Client, Identity, Ref, Uuid, Want};
+use std::time::Duration;
+
+use vsphere::{Client, Fault, Identity, Kind, Ref, Uuid, Want};
 
 use crate::vcsim::Vcsim;
 
@@ -15,7 +17,7 @@ async fn a_path_is_found_with_and_without_its_slash_and_an_unknown_one_is_none()
     let sim = Vcsim::start();
     let client = sim.client();
     let found = client.find_by_path("/dc-a/host/cluster-a").await.unwrap();
-    assert_eq!(found.as_ref().unwrap().kind, vsphere::Kind::ClusterComputeResource);
+    assert_eq!(found.as_ref().unwrap().kind, Kind::ClusterComputeResource);
     assert_eq!(client.find_by_path("dc-a/host/cluster-a").await.unwrap(), found);
     assert_eq!(client.find_by_path("/dc-a/host/Cluster-A").await.unwrap(), None, "names keep their case");
     client.logout().await.unwrap();
@@ -75,6 +77,7 @@ async fn a_template_tells_its_hardware_and_a_running_machine_its_address() {
     assert_eq!((details.vm, details.name.as_str(), details.hardware.as_str()), (template, "rhcos-a", "vmx-19"));
     assert_eq!((details.template, details.powered_on, details.address), (Some(true), Some(false), None));
     assert!(!details.datastores.is_empty() && !details.uuid.is_empty());
+    assert_eq!((details.disk_uuids, details.change_tracking), (None, None), "nobody has set them");
     assert!(client.vm_details(&[]).await.unwrap().is_empty());
     let running = client.inventory(Want::Vms).await.unwrap().vms.remove(0).node;
     sim.control("POST", &format!("/vms/a/{}/poweron", running.name), &serde_json::Value::Null);
@@ -85,10 +88,43 @@ async fn a_template_tells_its_hardware_and_a_running_machine_its_address() {
 }
 
 #[tokio::test]
+async fn a_machine_of_the_installer_shows_its_disks_uuids_and_its_making_is_among_the_recent_tasks() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    sim.control(
+        "POST",
+        "/vcenters/a/vms",
+        &serde_json::json!({
+            "name": "master-0", "template": "/dc-a/vm/rhcos-a", "folder": "/dc-a/vm", "resourcePool": "/dc-a/host/cluster-a/Resources",
+            "datastore": "/dc-a/datastore/datastore-a", "cpus": 4, "memoryMiB": 16384,
+        }),
+    );
+    let master = client.find_by_path("/dc-a/vm/master-0").await.unwrap().unwrap();
+    assert_eq!(client.vm_details(&[master]).await.unwrap().remove(0).disk_uuids, Some(true));
+    assert!(client.recent_tasks().await.unwrap().iter().all(|task| task.kind == Kind::Task));
+    assert!(!client.recent_tasks().await.unwrap().is_empty());
+    sim.fault(&serde_json::json!({
+        "kind": "fault", "type": "NoPermission", "privilege": "System.Read", "method": "RetrievePropertiesEx", "count": 1,
+    }));
+    let denied = client.recent_tasks().await.unwrap_err();
+    assert!(matches!(denied.fault(), Fault::NoPermission { .. }), "{denied}");
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_servers_clock_is_compared_with_ours() {
     let sim = Vcsim::start();
     let client = sim.client();
+    let near = Duration::from_secs(30);
     let clock = client.clock().await.unwrap();
-    assert!(clock.ahead.unsigned_abs() < std::time::Duration::from_secs(30), "the simulator runs on this machine: {clock:?}");
+    assert!(clock.ahead.unsigned_abs() < near, "the simulator runs on this machine: {clock:?}");
+    for wrong in [jiff::SignedDuration::from_hours(1), jiff::SignedDuration::from_hours(-1)] {
+        let time = jiff::Timestamp::now() + wrong;
+        let answer = format!("<CurrentTimeResponse><returnval>{time}</returnval></CurrentTimeResponse>");
+        let body = format!(r#"<e:Envelope xmlns:e="e"><e:Body>{answer}</e:Body></e:Envelope>"#);
+        sim.fault(&serde_json::json!({ "kind": "garbage", "body": body, "method": "CurrentTime", "count": 1 }));
+        let clock = client.clock().await.unwrap();
+        assert!((clock.ahead - wrong).unsigned_abs() < near, "{wrong:?}: {clock:?}");
+    }
     client.logout().await.unwrap();
 }

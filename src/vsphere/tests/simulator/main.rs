@@ -5,6 +5,7 @@
 mod actions;
 mod broken;
 mod documented;
+mod examples;
 mod faults;
 mod inventory;
 mod limits;

@@ -1,8 +1,8 @@
-//! Certificates for one test.
+// Certificates for one test. The examples of the documentation include this file, as they do its neighbour `vcsim`.
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
 /// An authority that exists for one test.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -27,8 +27,18 @@ impl Authority {
 
     /// A server certificate for these names or addresses.
     pub(crate) fn issue(&self, dir: &Path, file: &str, names: &[&str]) -> Pair {
-        let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, file);
+        self.sign(dir, file, &params(file, names))
+    }
+
+    /// The same, but its time was 2019.
+    pub(crate) fn issue_expired(&self, dir: &Path, file: &str, names: &[&str]) -> Pair {
+        let mut params = params(file, names);
+        params.not_before = date_time_ymd(2019, 1, 1);
+        params.not_after = date_time_ymd(2019, 12, 31);
+        self.sign(dir, file, &params)
+    }
+
+    fn sign(&self, dir: &Path, file: &str, params: &CertificateParams) -> Pair {
         let key = KeyPair::generate().unwrap();
         let made = params.signed_by(&key, &self.0).unwrap();
         let pair = Pair { certificate: dir.join(format!("{file}.pem")), key: dir.join(format!("{file}.key")) };
@@ -36,4 +46,10 @@ impl Authority {
         std::fs::write(&pair.key, key.serialize_pem()).unwrap();
         pair
     }
+}
+
+fn params(file: &str, names: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, file);
+    params
 }

@@ -152,6 +152,25 @@ async fn a_refused_password_stays_refused_when_it_comes_back_and_for_every_clien
 }
 
 #[tokio::test]
+async fn a_refused_password_is_known_to_all_clients_of_the_process_and_held_against_that_vcenter_alone() {
+    let sim = Vcsim::with(&["a", "b"], 0);
+    let refused = |number: usize| {
+        let mut settings = sim.settings_of(number);
+        settings.credentials = Credentials::new(USER, "wrong-password");
+        settings
+    };
+    let invalid = |outcome: vsphere::Result<vsphere::Clock>| assert_eq!(*outcome.unwrap_err().fault(), Fault::InvalidLogin);
+    for _ in 0..2 {
+        invalid(Client::new(refused(0)).unwrap().clock().await);
+        invalid(Pool::new().client(refused(0)).await.unwrap().clock().await);
+    }
+    assert_eq!(sim.sessions().refused, 1);
+    invalid(Client::new(refused(1)).unwrap().clock().await);
+    assert_eq!(sim.control("GET", "/sessions", &serde_json::Value::Null)[1]["refusedLogins"], 1, "the other was not asked yet");
+    assert_eq!(sim.sessions().refused, 1);
+}
+
+#[tokio::test]
 async fn a_client_of_one_user_never_becomes_that_of_another() {
     let sim = Vcsim::start();
     let pool = Pool::new();

@@ -37,6 +37,31 @@ async fn a_category_and_its_tags_are_made_once_and_found_ever_after() {
 }
 
 #[tokio::test]
+async fn who_knows_what_is_missing_makes_and_attaches_it_with_a_call_each() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let datacenter = at(&client, "/dc-a").await;
+    let tags = client.tags();
+    assert_eq!(tags.category_ids().await.unwrap(), [""; 0]);
+    let before = client.calls().recent().len();
+    let spec = region(Cardinality::Single, &[Kind::Datacenter]);
+    let category = tags.create_category(&spec).await.unwrap();
+    let tag = tags.create(&category, "eu").await.unwrap();
+    tags.attach_to_untagged(&category, &tag, std::slice::from_ref(&datacenter)).await.unwrap();
+    assert_eq!(client.calls().recent().len() - before, 3);
+
+    assert_eq!(*tags.create_category(&spec).await.unwrap_err().fault(), Fault::AlreadyExists);
+    assert_eq!(*tags.create(&category, "eu").await.unwrap_err().fault(), Fault::AlreadyExists);
+    let folder = at(&client, "/dc-a/vm").await;
+    let unfit = tags.attach_to_untagged(&category, &tag, &[folder]).await.unwrap_err();
+    assert!(matches!(unfit.fault(), Fault::CategoryMismatch { .. }), "{unfit}");
+    assert_eq!(tags.read_categories(tags.category_ids().await.unwrap()).await.unwrap(), std::slice::from_ref(&category));
+    assert_eq!(tags.read(tags.ids_of(&category).await.unwrap()).await.unwrap(), std::slice::from_ref(&tag));
+    assert_eq!(tags.objects(&[tag]).await.unwrap(), [[datacenter]]);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_category_of_others_that_does_not_serve_is_refused_and_left_alone() {
     let sim = Vcsim::start();
     let client = sim.client();
@@ -108,11 +133,62 @@ async fn twenty_tags_on_two_hundred_objects_cost_a_call_per_tag_and_can_be_attac
         assert_eq!(objects.len(), 200);
     }
     tags.attach(&category, &made, &vms).await.unwrap();
+    sim.reset_calls();
     tags.detach(&made, &vms).await.unwrap();
+    assert_eq!(sim.traffic().0, 21, "one to look, and one per tag");
     assert!(tags.attached(&vms).await.unwrap().iter().all(|(_, ids)| ids.is_empty()));
     sim.reset_calls();
     tags.detach(&made, &vms).await.unwrap();
     assert_eq!(sim.traffic().0, 1, "one to look");
+    client.logout().await.unwrap();
+}
+
+const BULK_DETACH: &str = "POST /rest/com/vmware/cis/tagging/tag-association/{id}?~action=detach-tag-from-multiple-objects";
+const SINGLE_DETACH: &str = "POST /rest/com/vmware/cis/tagging/tag-association?~action=detach-multiple-tags-from-object";
+
+#[tokio::test]
+async fn a_tag_comes_off_fifty_objects_in_as_many_calls_as_off_five_and_leaves_its_siblings_alone() {
+    let sim = Vcsim::with(&["a"], 50);
+    let client = sim.client();
+    let tags = client.tags();
+    let vms: Vec<Ref> = client.inventory(Want::Vms).await.unwrap().vms.into_iter().map(|vm| vm.node.reference).collect();
+    let category = tags.ensure_category(&region(Cardinality::Multiple, &[])).await.unwrap();
+    let made = tags.ensure(&category, &["gone", "kept"]).await.unwrap();
+    tags.attach(&category, &made, &vms).await.unwrap();
+    for some in [&vms[..5], &vms[..]] {
+        sim.reset_calls();
+        tags.detach(&made[..1], some).await.unwrap();
+        assert_eq!((sim.traffic().0, sim.count(BULK_DETACH)), (2, 1), "one to look, one to detach");
+    }
+    assert_eq!(tags.attached(&vms).await.unwrap(), vms.iter().map(|vm| (vm.clone(), vec![made[1].id.clone()])).collect::<Vec<_>>());
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_call_for_many_objects_is_asked_for_each_and_one_that_refuses_is_not() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let tags = client.tags();
+    let objects = [at(&client, "/dc-a").await, at(&client, "/dc-a/vm").await, at(&client, "/dc-a/host").await];
+    let category = tags.ensure_category(&region(Cardinality::Multiple, &[])).await.unwrap();
+    let made = tags.ensure(&category, &["eu"]).await.unwrap();
+    for (fault, singly) in [
+        (json!({ "kind": "status", "code": 404, "method": BULK_DETACH }), true),
+        (json!({ "kind": "status", "code": 405, "method": BULK_DETACH }), true),
+        (json!({ "kind": "fault", "type": "MethodNotFound", "method": BULK_DETACH }), true),
+        (json!({ "kind": "fault", "type": "NotSupported", "method": BULK_DETACH }), true),
+        (json!({ "kind": "garbage", "body": "{}", "method": BULK_DETACH }), true),
+        (json!({ "kind": "fault", "type": "NoPermission", "method": BULK_DETACH }), false),
+    ] {
+        tags.attach(&category, &made, &objects).await.unwrap();
+        sim.fault(&fault);
+        sim.reset_calls();
+        let outcome = tags.detach(&made, &objects).await.map_err(|error| error.fault().name().to_owned());
+        assert_eq!(outcome.err().as_deref(), (!singly).then_some("NoPermission"), "{fault}");
+        assert_eq!((sim.count(BULK_DETACH), sim.count(SINGLE_DETACH)), (1, if singly { 3 } else { 0 }), "{fault}");
+        sim.no_faults();
+        assert_eq!(tags.attached(&objects).await.unwrap().iter().all(|(_, ids)| ids.is_empty()), singly, "{fault}");
+    }
     client.logout().await.unwrap();
 }
 
@@ -128,8 +204,10 @@ async fn many_tags_on_few_objects_cost_a_call_per_object() {
     tags.attach(&category, &made, &objects).await.unwrap();
     assert_eq!(sim.traffic().0, 2);
     assert!(tags.attached(&objects).await.unwrap().iter().all(|(_, ids)| ids.len() == 5));
-    tags.detach(&made[..2], &objects).await.unwrap();
-    assert!(tags.attached(&objects).await.unwrap().iter().all(|(_, ids)| ids.len() == 3));
+    sim.reset_calls();
+    tags.detach(&made[..4], &objects).await.unwrap();
+    assert_eq!((sim.traffic().0, sim.count(SINGLE_DETACH)), (3, 2), "one to look, and one per object");
+    assert!(tags.attached(&objects).await.unwrap().iter().all(|(_, ids)| ids.len() == 1));
     client.logout().await.unwrap();
 }
 

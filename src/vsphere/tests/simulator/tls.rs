@@ -74,10 +74,26 @@ async fn a_certificate_for_another_name_is_refused_with_the_names_it_is_for() {
     with(&sim, Trust::Insecure).about().await.unwrap();
 }
 
+#[tokio::test]
+async fn an_expired_certificate_is_refused_with_the_time_it_was_for() {
+    let sim = Vcsim::start();
+    let pair = sim.authority.issue_expired(sim.dir.path(), "bygone", &["127.0.0.1"]);
+    sim.fault(&json!({ "kind": "certificate", "certificate": pair.certificate, "key": pair.key }));
+    let error = sim.client().about().await.unwrap_err();
+    let (reason, certificate) = refused(&error);
+    assert_eq!(reason, "it has expired");
+    assert_eq!((certificate.subject.as_str(), certificate.not_after.as_str()), ("bygone", "191231000000Z"));
+    let shown = format!("{} {}", certificate.not_after, certificate.thumbprint);
+    assert!(shown.split(' ').all(|part| error.to_string().contains(part)), "{error}");
+    assert_eq!(sim.traffic().0, 0, "nothing was sent");
+    // Pinned by its thumbprint it is believed all the same: that says which certificate, not until when.
+    with(&sim, Trust::Thumbprint(certificate.thumbprint)).about().await.unwrap();
+}
+
 /// The simulator closes its connections when its certificate changes; who finds one closed is told, and asks again.
-async fn on_a_new_connection(client: &Client) -> vsphere::Result<vsphere::Clock> {
-    match client.clock().await {
-        Err(error) if matches!(error.fault(), Fault::Dropped(_)) => client.clock().await,
+async fn on_a_new_connection<T, F: Future<Output = vsphere::Result<T>>>(call: impl Fn() -> F) -> vsphere::Result<T> {
+    match call().await {
+        Err(error) if matches!(error.fault(), Fault::Dropped(_)) => call().await,
         outcome => outcome,
     }
 }
@@ -89,15 +105,38 @@ async fn a_certificate_that_changes_under_way_is_judged_anew() {
     client.clock().await.unwrap();
     let renewed = sim.authority.issue(sim.dir.path(), "renewed", &["127.0.0.1"]);
     sim.fault(&json!({ "kind": "certificate", "certificate": renewed.certificate, "key": renewed.key }));
-    on_a_new_connection(&client).await.unwrap();
+    on_a_new_connection(|| client.clock()).await.unwrap();
     assert_eq!(client.certificate().unwrap().subject, "renewed");
     let stolen = Authority::new("thief").issue(sim.dir.path(), "stolen", &["127.0.0.1"]);
     sim.fault(&json!({ "kind": "certificate", "certificate": stolen.certificate, "key": stolen.key }));
-    let error = on_a_new_connection(&client).await.unwrap_err();
+    let error = on_a_new_connection(|| client.clock()).await.unwrap_err();
     assert_eq!(refused(&error).1.subject, "stolen");
     assert_eq!(refused(&error).1.issuer, "thief");
     sim.no_faults();
-    on_a_new_connection(&client).await.unwrap();
+    on_a_new_connection(|| client.clock()).await.unwrap();
     client.logout().await.unwrap();
     assert_eq!(sim.sessions().soap, 0);
+}
+
+#[tokio::test]
+async fn a_certificate_that_changes_before_a_rest_call_keeps_the_session_id_from_a_stranger() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let list = "GET /rest/com/vmware/cis/tagging/category";
+    let tags = client.tags();
+    tags.categories().await.unwrap();
+    let renewed = sim.authority.issue(sim.dir.path(), "renewed", &["127.0.0.1"]);
+    sim.fault(&json!({ "kind": "certificate", "certificate": renewed.certificate, "key": renewed.key }));
+    on_a_new_connection(|| tags.categories()).await.unwrap();
+    assert_eq!(client.certificate().unwrap().subject, "renewed");
+    let stolen = Authority::new("thief").issue(sim.dir.path(), "stolen", &["127.0.0.1"]);
+    sim.fault(&json!({ "kind": "certificate", "certificate": stolen.certificate, "key": stolen.key }));
+    sim.reset_calls();
+    let error = on_a_new_connection(|| tags.categories()).await.unwrap_err();
+    assert_eq!((refused(&error).1.subject.as_str(), error.method()), ("stolen", list));
+    assert_eq!(sim.count(list), 0, "nothing was sent, the session's id least of all");
+    sim.no_faults();
+    on_a_new_connection(|| tags.categories()).await.unwrap();
+    assert_eq!(sim.sessions().logins, 2, "of the session before, SOAP and REST");
+    client.logout().await.unwrap();
 }

@@ -1,4 +1,5 @@
-//! One simulator per test: started, spoken to over its control socket, ended with the test.
+// One simulator per test: started, spoken to over its control socket, ended with the test. The examples of the documentation
+// include this file, which therefore has no inner documentation and names its neighbour from the module above.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use vsphere::{Client, Credentials, Endpoint, Proxy, Settings, Trust};
 
-use crate::pki::Authority;
+use super::pki::Authority;
 
 pub(crate) const USER: &str = "administrator@vsphere.local";
 /// With all that XML, JSON and addresses must escape.
@@ -32,10 +33,11 @@ impl Drop for Vcsim {
     }
 }
 
-/// A datacenter with a little of everything.
-fn datacenter(name: &str) -> Value {
+/// A datacenter with a little of everything, in a folder or in none.
+fn datacenter(name: &str, folder: &str) -> Value {
     json!({
         "name": format!("dc-{name}"),
+        "folder": folder,
         "clusters": [{ "name": format!("cluster-{name}"), "hosts": 2, "resourcePools": [format!("ocp-{name}")] }],
         "datastores": [format!("datastore-{name}")],
         "networks": [format!("network-{name}")],
@@ -52,6 +54,15 @@ impl Vcsim {
 
     /// These vCenters, each with that many synthetic virtual machines.
     pub(crate) fn with(names: &[&str], synthetic: usize) -> Self {
+        Self::launch(names, synthetic, "")
+    }
+
+    /// One vCenter, whose datacenter lies in this folder.
+    pub(crate) fn with_datacenter_in(folder: &str) -> Self {
+        Self::launch(&["a"], 2, folder)
+    }
+
+    fn launch(names: &[&str], synthetic: usize, folder: &str) -> Self {
         let binary = std::env::var_os("VMI_VCSIM")
             .expect("set VMI_VCSIM to the vcsim binary built from hack/tools (hack/test does): these tests need the simulator");
         let dir = TempDir::new().unwrap();
@@ -59,13 +70,11 @@ impl Vcsim {
         let pair = authority.issue(dir.path(), "vcenter", &["127.0.0.1"]);
         let vcenters: Vec<Value> = names
             .iter()
-            .enumerate()
-            .map(|(number, name)| {
+            .map(|name| {
                 json!({
                     "name": name, "listen": "127.0.0.1:0", "certificate": pair.certificate, "key": pair.key,
                     "username": USER, "password": PASSWORD, "version": "8.0.3",
-                    "instanceUuid": format!("1111111{number}-2042-5cf6-adfb-6f3cc91d2962"),
-                    "datacenters": [datacenter(name)], "guests": "10.31.0.0/16", "synthetic": synthetic,
+                    "datacenters": [datacenter(name, folder)], "guests": "10.31.0.0/16", "synthetic": synthetic,
                 })
             })
             .collect();
@@ -95,8 +104,8 @@ impl Vcsim {
         let endpoint = Endpoint { server: server.into(), port: port.parse().unwrap() };
         let mut settings = Settings::new(endpoint, Credentials::new(USER, PASSWORD), Trust::Bundle(self.authority.pem()));
         settings.proxy = Proxy::none();
-        settings.deadlines.request = Duration::from_secs(60);
-        settings.deadlines.connect = Duration::from_secs(60);
+        settings.deadlines.request = Duration::from_secs(300);
+        settings.deadlines.connect = Duration::from_secs(300);
         settings
     }
 
