@@ -87,6 +87,12 @@ pub fn retract(spec: &Value, servers: &[&str]) -> Result<Outcome, Refused> {
     with_lists(spec, listed, domains).map(Outcome::Changed)
 }
 
+/// Name and key of the ConfigMap with the cloud configuration, as far as the spec says so.
+pub fn cloud_config(spec: &Value) -> Option<(String, String)> {
+    let part = |field: &str| spec["cloudConfig"][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    part("name").zip(part("key"))
+}
+
 fn append(items: &mut Vec<Value>, item: &Value, key: &str, what: &str) -> Result<(), Refused> {
     let Some(found) = items.iter().find(|found| found.get(key) == item.get(key)) else {
         items.push(item.clone());

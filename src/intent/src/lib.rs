@@ -2,7 +2,12 @@
 //! objects back. No client, no clock, no async; the controllers bring those.
 
 pub mod cloud_config;
+pub mod control_plane_set;
 pub mod credentials_requests;
 pub mod infrastructure;
+pub mod machine_sets;
 pub mod nodes;
+pub mod provider;
 pub mod secret;
+pub mod source_domain;
+pub mod volumes;

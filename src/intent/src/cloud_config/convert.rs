@@ -91,6 +91,29 @@ pub(super) fn to_yaml(text: &str) -> Result<String, Refused> {
     Ok(sections.write())
 }
 
+/// The text without the kept sections that are about this server: once it is gone they tell nobody anything.
+pub(super) fn without_kept(text: &str, server: &str) -> String {
+    let Some(start) = text.find(NO_PLACE) else { return text.to_owned() };
+    let (before, rest) = text.split_at(start);
+    let is_kept = |line: &&str| line.starts_with('#');
+    let kept: Vec<&str> = rest.split_inclusive('\n').take_while(is_kept).collect();
+    let after = &rest[kept.iter().map(|line| line.len()).sum::<usize>()..];
+    let mut sections: Vec<Vec<&str>> = vec![Vec::new()];
+    for line in &kept[1..] {
+        if line.starts_with("# [") {
+            sections.push(Vec::new());
+        }
+        sections.last_mut().into_iter().for_each(|section| section.push(line));
+    }
+    let about_it = |line: &&str| {
+        let assigned = line.trim_start_matches(['#', ' ']).split_once('=');
+        assigned.is_some_and(|(key, value)| key.trim().eq_ignore_ascii_case("server") && value.trim().trim_matches('"') == server)
+    };
+    let lines: Vec<&str> = sections.into_iter().filter(|section| !section.iter().any(about_it)).flatten().collect();
+    let head = if lines.is_empty() { "" } else { kept[0] };
+    [before, head, &lines.concat(), after].concat()
+}
+
 impl Sections {
     /// Repeated blocks of one name are one vCenter.
     fn vcenter(&mut self, place: Place, name: &str) -> usize {

@@ -94,7 +94,8 @@ pub fn add(text: &str, new: &NewVcenter, zones: bool) -> Result<String, Refused>
     Ok(edited)
 }
 
-/// The text without the vCenter; the very same text if it is not there. The last vCenter stays: no loader accepts a text without one.
+/// The text without the vCenter, and without what a conversion kept of a section about it; the very same text if it is not there. The
+/// last vCenter stays: no loader accepts a text without one.
 pub fn remove(text: &str, server: &str) -> Result<String, Refused> {
     let before = read(text)?;
     let known = meaning::in_effect(&before)?;
@@ -106,7 +107,7 @@ pub fn remove(text: &str, server: &str) -> Result<String, Refused> {
     }
     let edited = match detect(text) {
         Format::Ini => ini::without(text, server)?,
-        Format::Yaml => edit::remove(text, server)?,
+        Format::Yaml => convert::without_kept(&edit::remove(text, server)?, server),
     };
     meaning::confirm_removed(&before, &read_back(&edited)?, server)?;
     Ok(edited)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use vmi_intent::cloud_config::{Format, add, convert, detect, remove, vcenters};
 
-use crate::loader::{full_target, plain_target, seen, servers, with_target, without};
+use crate::loader::{full_target, plain_target, seen, seen_by_others, servers, with_target, without};
 
 /// The name of each text of a folder of the corpus, and the text.
 pub fn texts(folder: &str) -> Vec<(String, String)> {
@@ -76,6 +76,24 @@ fn every_source_can_leave_once_the_target_is_there() {
         assert_eq!(servers(&wanted), [new.server.as_str()], "{name}");
         let last = remove(&edited, &new.server).unwrap_err();
         assert!(last.reason.contains("only vCenter"), "{name}: {last}");
+    }
+}
+
+/// With the tests above this makes what holds for the one reader hold for the others.
+#[test]
+fn of_every_produced_text_the_other_readers_see_what_the_cloud_controller_manager_sees() {
+    for (name, text) in texts("good") {
+        let (plain, full) = (plain_target(), full_target());
+        let (grown, zoned) = (add(&text, &plain, false).unwrap(), add(&text, &full, true).unwrap());
+        let left = servers(&seen(&text).unwrap());
+        let moved = left.iter().fold(zoned.clone(), |edited, server| remove(&edited, server).unwrap());
+        for produced in [convert(&text).unwrap(), remove(&grown, &plain.server).unwrap(), grown, zoned, moved, text] {
+            let mut wanted = seen(&produced).unwrap();
+            // Networks of nodes are the cloud controller manager's alone.
+            wanted.as_object_mut().unwrap().remove("Nodes").expect("networks of nodes");
+            let others = seen_by_others(&produced).unwrap_or_else(|said| panic!("{name}: {said}\n{produced}"));
+            assert_eq!(others, wanted, "{name}:\n{produced}");
+        }
     }
 }
 

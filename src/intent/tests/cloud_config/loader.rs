@@ -1,4 +1,4 @@
-//! What the real loader makes of a text, in a form in which INI and YAML can be compared.
+//! What the real readers make of a text, in a form in which INI and YAML can be compared.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -6,12 +6,22 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use vmi_intent::cloud_config::{NewVcenter, REGION_CATEGORY, ZONE_CATEGORY};
 
-/// The loader's view, or its words of refusal.
+/// The cloud controller manager's view, or its words of refusal.
 pub fn seen(text: &str) -> Result<Value, String> {
+    seen_by("cloud-controller-manager", text)
+}
+
+/// The view of the Machine API and the problem detector, who share a reader.
+pub fn seen_by_others(text: &str) -> Result<Value, String> {
+    seen_by("machine-api", text)
+}
+
+fn seen_by(reader: &str, text: &str) -> Result<Value, String> {
     let program = std::env::var_os("VMI_LOADER")
         .expect("VMI_LOADER is not set: hack/test sets it to the loader that `cargo run -p vmi-lab -- tools --print loader` prints");
     // VSPHERE_* variables of the machine would change what it sees.
     let mut child = Command::new(program)
+        .args(["-reader", reader])
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

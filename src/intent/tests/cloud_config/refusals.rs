@@ -3,7 +3,7 @@
 use vmi_intent::cloud_config::{NewVcenter, Refused, SecretName, add, convert, remove};
 
 use crate::corpus::texts;
-use crate::loader::{full_target, plain_target, seen};
+use crate::loader::{full_target, plain_target, seen, seen_by_others};
 
 #[derive(Debug, PartialEq)]
 enum Loader {
@@ -14,6 +14,14 @@ enum Loader {
 }
 
 use Loader::{Accepts, Crashes, Refuses};
+
+fn said(view: Result<serde_json::Value, String>) -> Loader {
+    match view {
+        Ok(_) => Accepts,
+        Err(said) if said.contains("crashed") => Crashes,
+        Err(_) => Refuses,
+    }
+}
 
 const TABLE: &[(&str, usize, &str, Loader)] = &[
     ("bare-backslash.ini", 2, "a backslash outside quotes", Refuses),
@@ -71,12 +79,8 @@ fn broken_texts_are_refused_with_the_line_and_the_reason() {
         assert_eq!(refused.line, Some(*line), "{name}: {refused}");
         assert!(refused.reason.contains(reason), "{name}: {refused}");
         assert!(!refused.to_string().contains("hush"), "{name}: {refused}");
-        let said = match seen(text) {
-            Ok(_) => Accepts,
-            Err(said) if said.contains("crashed") => Crashes,
-            Err(_) => Refuses,
-        };
-        assert_eq!(said, *loader, "{name}");
+        assert_eq!(&said(seen(text)), loader, "{name}");
+        assert_eq!(&said(seen_by_others(text)), loader, "{name}: the other readers");
         if *loader != Accepts {
             assert!(remove(text, "vc-a.example.com").is_err(), "{name} is not fit for a removal either");
             assert!(convert(text).is_err() || name.ends_with(".yaml") || name.ends_with(".txt"), "{name} is not fit for a conversion");
@@ -120,6 +124,18 @@ fn an_ini_workspace_of_the_source_must_be_converted_before_the_source_leaves() {
     assert!(refused.reason.contains("convert to YAML"), "{refused}");
     let left = remove(&convert(text).unwrap(), "vc-a").unwrap();
     assert_eq!(seen(&left).unwrap()["VirtualCenter"].as_object().unwrap().keys().collect::<Vec<_>>(), ["vc-b"]);
+}
+
+#[test]
+fn what_was_kept_of_the_source_goes_with_it_and_what_was_kept_of_others_stays() {
+    let text = "[Global]\nsecret-name = a\nsecret-namespace = b\n[Workspace]\nserver = \"vc-a\"\nfolder = /dc/vm\n[Disk]\nscsicontrollertype = pvscsi\n[VirtualCenter \"vc-a\"]\n[VirtualCenter \"vc-b\"]\n";
+    let converted = convert(text).unwrap();
+    assert!(converted.contains("# server = \"vc-a\"\n# folder = /dc/vm\n"), "{converted}");
+    let left = remove(&converted, "vc-a").unwrap();
+    assert!(!left.contains("vc-a") && !left.contains("folder") && left.contains("# [Disk]\n# scsicontrollertype = pvscsi\n"), "{left}");
+    assert!(remove(&converted, "vc-b").unwrap().contains("# server = \"vc-a\""), "it is another's");
+    let without_disk = remove(&convert(&text.replace("[Disk]\nscsicontrollertype = pvscsi\n", "")).unwrap(), "vc-a").unwrap();
+    assert!(!without_disk.contains('#'), "{without_disk}");
 }
 
 #[test]
