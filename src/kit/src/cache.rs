@@ -1,0 +1,259 @@
+//! Live copies of everything the controllers touch: one watch for each, shared by all, and one signal that wakes whoever waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::kind::{CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE, Kind, MACHINE, MACHINE_SET, VMI};
+use crate::touch::{OWN, Touch};
+
+/// Kinds without which there is no cluster to migrate; any other may be missing.
+const REQUIRED: &[Kind] = &[VMI, INFRASTRUCTURE, CLUSTER_VERSION, MACHINE, MACHINE_SET, CONTROL_PLANE_MACHINE_SET];
+/// How long until a kind that is not served is looked for again: no event tells of that.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const OWN_WRITE_SEEN: Duration = Duration::from_secs(10);
+
+/// Watches until dropped.
+pub struct Cache {
+    own: String,
+    stores: BTreeMap<Kind, Vec<Arc<Watched>>>,
+    changes: watch::Receiver<u64>,
+    revisions: Arc<Mutex<BTreeMap<Kind, u64>>>,
+    strays: Mutex<BTreeSet<String>>,
+    _watches: JoinSet<()>,
+}
+
+struct Watched {
+    touch: Touch,
+    namespace: String,
+    store: Store<DynamicObject>,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    Starting,
+    Listed,
+    NotServed,
+    Failing(String),
+}
+
+impl Cache {
+    /// Starts a watch for each thing touched, those that cover each other once.
+    pub fn start(client: &Client, own: &str, touches: &[Touch]) -> Self {
+        let (bump, changes) = watch::channel(0);
+        let revisions = Arc::new(Mutex::new(BTreeMap::new()));
+        let mut watches = JoinSet::new();
+        let mut stores: BTreeMap<Kind, Vec<Arc<Watched>>> = BTreeMap::new();
+        for touch in widest(touches, own) {
+            let namespace = if touch.namespace == OWN { own } else { touch.namespace }.to_owned();
+            let writer = Writer::<DynamicObject>::new(touch.kind.resource());
+            let watched = Arc::new(Watched { touch, namespace, store: writer.as_reader(), state: Mutex::new(State::Starting) });
+            stores.entry(touch.kind).or_default().push(Arc::clone(&watched));
+            watches.spawn(follow(client.clone(), watched, writer, bump.clone(), Arc::clone(&revisions)));
+        }
+        Self { own: own.to_owned(), stores, changes, revisions, strays: Mutex::default(), _watches: watches }
+    }
+
+    /// Returns when everything that is served has been listed.
+    pub async fn ready(&self) {
+        let mut changes = self.changes.clone();
+        while !self.not_ready().is_empty() {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What has not been listed yet, and why.
+    pub fn not_ready(&self) -> Vec<String> {
+        let missing = |watched: &Arc<Watched>| {
+            let state = lock(&watched.state).clone();
+            let why = match state {
+                State::Listed => return None,
+                State::NotServed if !REQUIRED.contains(&watched.touch.kind) => return None,
+                State::NotServed => "is not served by this cluster".to_owned(),
+                State::Starting => "not listed yet".to_owned(),
+                State::Failing(why) => why,
+            };
+            Some(format!("{} {}/{}: {why}", watched.touch.kind.plural, watched.namespace, watched.touch.name))
+        };
+        self.stores.values().flatten().filter_map(missing).collect()
+    }
+
+    /// Whether the cluster serves the kind.
+    pub fn serves(&self, kind: Kind) -> bool {
+        self.stores.get(&kind).into_iter().flatten().any(|watched| *lock(&watched.state) == State::Listed)
+    }
+
+    /// The object, as last seen.
+    pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        let mut key = ObjectRef::new_with(name, kind.resource());
+        if kind.namespaced {
+            key = key.within(namespace);
+        }
+        self.covering(kind, namespace, name)?.store.get(&key)
+    }
+
+    /// All objects of a kind in a namespace, or everywhere; only what is watched.
+    pub fn list(&self, kind: Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {
+        let Some(watched) = self.stores.get(&kind) else {
+            self.stray(kind, namespace, "");
+            return Vec::new();
+        };
+        let all = watched.iter().flat_map(|watched| watched.store.state());
+        all.filter(|object| namespace.is_empty() || object.namespace().is_none_or(|here| here == namespace)).collect()
+    }
+
+    /// Wakes on every change of anything.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// A number that grows with every change of one of these kinds.
+    pub fn revision(&self, kinds: &[Kind]) -> u64 {
+        let revisions = lock(&self.revisions);
+        kinds.iter().filter_map(|kind| revisions.get(kind)).sum()
+    }
+
+    /// What was asked for without being watched: a controller that reads more than it says.
+    pub fn strays(&self) -> Vec<String> {
+        lock(&self.strays).iter().cloned().collect()
+    }
+
+    /// Waits until an own write can be read here, so that nobody acts twice on what it has already changed.
+    pub async fn until_seen(&self, written: &DynamicObject, kind: Kind) {
+        let namespace = written.namespace().unwrap_or_default();
+        if !self.stores.contains_key(&kind) || self.covering(kind, &namespace, &written.name_any()).is_none() {
+            return;
+        }
+        let version = version(written);
+        self.until(|| self.get(kind, &namespace, &written.name_any()).is_none_or(|object| self::version(&object) >= version)).await;
+    }
+
+    /// Waits until a deletion can be read here.
+    pub async fn until_deleted(&self, kind: Kind, namespace: &str, name: &str, uid: &str) {
+        let gone = |object: Arc<DynamicObject>| {
+            object.metadata.deletion_timestamp.is_some() || object.metadata.uid.as_deref().is_none_or(|seen| seen != uid)
+        };
+        self.until(|| self.get(kind, namespace, name).is_none_or(gone)).await;
+    }
+
+    async fn until(&self, seen: impl Fn() -> bool) {
+        let mut changes = self.changes.clone();
+        let wait = async { while !seen() && changes.changed().await.is_ok() {} };
+        if tokio::time::timeout(OWN_WRITE_SEEN, wait).await.is_err() {
+            tracing::warn!("an own write was not seen by the watch in time; going on with what is known");
+        }
+    }
+
+    fn covering(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Watched> {
+        let found = self.stores.get(&kind)?.iter().find(|watched| watched.touch.covers(kind, namespace, name, &self.own));
+        if found.is_none() {
+            self.stray(kind, namespace, name);
+        }
+        found.map(Arc::as_ref)
+    }
+
+    fn stray(&self, kind: Kind, namespace: &str, name: &str) {
+        if lock(&self.strays).insert(format!("{} {namespace}/{name}", kind.plural)) {
+            tracing::error!(kind = kind.kind, namespace, name, "read without being watched: add it to the controller's touches");
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Versions of one kind grow; that is what makes an own write recognisable.
+fn version(object: &DynamicObject) -> u64 {
+    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// Without those that another one covers.
+fn widest(touches: &[Touch], own: &str) -> Vec<Touch> {
+    let mut kept: Vec<Touch> = Vec::new();
+    let mut sorted: Vec<Touch> = touches.iter().filter(|touch| touch.watched).copied().collect();
+    sorted.sort_by_key(|touch| (!touch.namespace.is_empty(), !touch.name.is_empty()));
+    for touch in sorted {
+        let namespace = if touch.namespace == OWN { own } else { touch.namespace };
+        if !kept.iter().any(|wide| wide.covers(touch.kind, namespace, touch.name, own)) {
+            kept.push(touch);
+        }
+    }
+    kept
+}
+
+async fn follow(
+    client: Client,
+    watched: Arc<Watched>,
+    writer: Writer<DynamicObject>,
+    bump: watch::Sender<u64>,
+    revisions: Arc<Mutex<BTreeMap<Kind, u64>>>,
+) {
+    let Touch { kind, name, .. } = watched.touch;
+    let config =
+        if name.is_empty() { watcher::Config::default() } else { watcher::Config::default().fields(&format!("metadata.name={name}")) };
+    let stream = watcher(kind.api(&client, &watched.namespace), config).modify(slim).reflect(writer);
+    let mut stream = std::pin::pin!(stream);
+    let mut pause = Duration::from_millis(200);
+    while let Some(event) = stream.next().await {
+        let failure = match event {
+            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => continue,
+            Ok(event) => {
+                if matches!(event, watcher::Event::InitDone) {
+                    *lock(&watched.state) = State::Listed;
+                }
+                pause = Duration::from_millis(200);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = &failure {
+            let not_served = is_missing(error, watched.touch.optional);
+            let was = std::mem::replace(
+                &mut *lock(&watched.state),
+                if not_served { State::NotServed } else { State::Failing(error.to_string()) },
+            );
+            if !not_served || was == State::Starting {
+                tracing::info!(kind = kind.kind, namespace = watched.namespace, %error, "cannot watch; trying again");
+            }
+        }
+        *lock(&revisions).entry(kind).or_default() += 1;
+        bump.send_modify(|changes| *changes += 1);
+        if let Some(error) = failure {
+            // Nothing tells when the apiserver can be reached again or serves a kind it did not.
+            tokio::time::sleep(if is_missing(&error, watched.touch.optional) { LOOK_AGAIN } else { pause }).await;
+            pause = (pause * 2).min(Duration::from_secs(10));
+        }
+    }
+}
+
+/// Whether the cluster has no such thing, or none for us where that is as good.
+fn is_missing(error: &watcher::Error, optional: bool) -> bool {
+    use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status))
+        | WatchFailed(kube::Error::Api(status)) => status.code == 404 || (optional && status.code == 403),
+        _ => false,
+    }
+}
+
+/// Who wrote which field is of no use here and is often the larger part, and so is what images a node has.
+fn slim(object: &mut DynamicObject) {
+    object.metadata.managed_fields = None;
+    if let Some(status) = object.data.get_mut("status").and_then(serde_json::Value::as_object_mut) {
+        status.shift_remove("images");
+    }
+}

@@ -1,0 +1,113 @@
+//! What is said of a step: that it began, what it does, how it ended, and that it is stuck.
+
+use jiff::Timestamp;
+use vmi_crds::graph::StepName;
+use vmi_crds::status::{Failure, StepState};
+
+use crate::failure::failure;
+use crate::migration::{Migration, Reading};
+use crate::report::Report;
+use crate::step::{Step, Wake};
+use crate::turn::Turn;
+
+pub(crate) fn begin(m: &Migration, report: &mut Report, name: StepName, direction: &Turn) {
+    let undoing = *direction == Turn::Back;
+    let already = report.reason(name.as_str()) == Some("Undoing");
+    let entry = report.step(name);
+    let fresh = entry.state != StepState::Active || entry.started_at.is_none() || (undoing && !already);
+    if fresh {
+        entry.state = StepState::Active;
+        entry.attempts += 1;
+        entry.started_at = Some(Report::now());
+        entry.finished_at = None;
+        entry.failure = None;
+        if undoing {
+            entry.changes.clear();
+        } else if entry.attempts == 1
+            && let Some(waited) = handed_over(m, name)
+        {
+            m.cx.metrics.handover.observe(waited.as_secs_f64());
+        }
+    }
+}
+
+/// How long ago the last of another controller's steps that this one waits for was done.
+fn handed_over(m: &Migration, name: StepName) -> Option<jiff::SignedDuration> {
+    let others = name.step().waits_for.iter().filter(|before| before.step().controller != name.step().controller);
+    let opened = others.filter_map(|before| Some(m.vmi.step(*before)?.finished_at.as_ref()?.0)).max()?;
+    Some(Timestamp::now().duration_since(opened).max(jiff::SignedDuration::ZERO))
+}
+
+pub(crate) fn working(report: &mut Report, name: StepName, direction: &Turn, message: &str) {
+    report.step(name).message = crate::text::cut(message, 1024);
+    let reason = if *direction == Turn::Back { "Undoing" } else { "InProgress" };
+    report.condition(name.as_str(), "False", reason, message);
+}
+
+pub(crate) fn finish(m: &Migration, report: &mut Report, name: StepName, reason: &str, message: &str) {
+    let entry = report.step(name);
+    entry.state = StepState::Done;
+    entry.finished_at = Some(Report::now());
+    entry.message = crate::text::cut(message, 1024);
+    entry.failure = None;
+    report.condition(name.as_str(), "True", reason, message);
+    m.cx.event(m, name, reason, message, false);
+}
+
+pub(crate) fn undone(m: &Migration, report: &mut Report, name: StepName, reason: &str, message: &str) {
+    let entry = report.step(name);
+    entry.state = StepState::Undone;
+    entry.finished_at = Some(Report::now());
+    entry.message = crate::text::cut(message, 1024);
+    entry.failure = None;
+    report.condition(name.as_str(), "False", reason, message);
+    m.cx.event(m, name, reason, message, false);
+}
+
+pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &str, mut found: Failure) {
+    if found.cluster_state.is_empty() {
+        let (state, safe) = crate::safety::cluster_state(&m.vmi);
+        found.cluster_state = state;
+        found.safe_to_stop = safe;
+    }
+    if found.look.is_empty() {
+        found.look = vec![format!("oc -n {} describe vspheremigrationinfra.config.openshift.io {}", m.cx.namespace, m.name())];
+    }
+    let message = format!("{}; {}", found.message, found.next);
+    let entry = report.step(name);
+    let known = entry.failure.as_ref() == Some(&found) && entry.state == StepState::Failed;
+    entry.state = StepState::Failed;
+    entry.message = crate::text::cut(&message, 1024);
+    entry.failure = Some(found);
+    report.condition(name.as_str(), "False", reason, &message);
+    if !known {
+        report.log(name, &message);
+        tracing::error!(step = %name, vmi = m.name(), rule = reason, "{message}");
+        m.cx.event(m, name, reason, &message, true);
+    }
+}
+
+/// Keeps credentials that a vCenter refused, so that nobody tries them again.
+pub fn remember(report: &mut Report, name: StepName, credentials: vmi_crds::status::RefusedCredentials) {
+    let refused = &mut report.step(name).refused_credentials;
+    if !refused.contains(&credentials) {
+        refused.push(credentials);
+        let surplus = refused.len().saturating_sub(16);
+        refused.drain(..surplus);
+    }
+}
+
+/// Says that a step is stuck once its time is up, and until then when that will be.
+pub(crate) fn deadline<S: Step>(step: &S, m: &Migration, report: &mut Report, waits_for: &str) -> Wake {
+    let name = S::NAME;
+    let began = report.step(name).started_at.as_ref().map(|time| time.0)?;
+    let allowed = step.deadline(m);
+    let end = began.checked_add(jiff::SignedDuration::try_from(allowed).ok()?).ok()?;
+    if Timestamp::now() < end {
+        return Some(end);
+    }
+    let text = format!("not done after {} minutes: {waits_for}", allowed.as_secs() / 60);
+    let found = failure("STL-001", text, "mend what it waits for, then set spec.state to Paused and to Running again");
+    fail(m, report, name, "STL-001", crate::failure::look(found, step.stuck(m)));
+    None
+}

@@ -1,0 +1,171 @@
+//! The only way to write outside the vmi. Before every write: this process leads, and by the vmi as it is now it is still the step's turn.
+
+use std::future::Future;
+
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use vmi_crds::VSphereMigrationInfra;
+use vmi_crds::graph::StepName;
+
+use crate::failure::{Stop, failure, may_change};
+use crate::kind::{Kind, SECRET};
+use crate::migration::Migration;
+use crate::turn::{Turn, turn};
+use crate::vcenter::Login;
+use crate::{saved, writes};
+
+/// Writes for one step, in one direction.
+pub struct Writer<'a> {
+    m: &'a Migration,
+    step: StepName,
+    expects: Turn,
+    done: Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    /// For a step whose turn it is.
+    pub fn new(m: &'a Migration, step: StepName, expects: Turn) -> Self {
+        Self { m, step, expects, done: Vec::new() }
+    }
+
+    /// What was written so far, in words.
+    pub fn done(&self) -> &[String] {
+        &self.done
+    }
+
+    /// Whether a write may be made now, by the vmi as it is now.
+    pub async fn fence(&self) -> Result<(), Stop> {
+        if !self.m.cx.leads() {
+            return Err(Stop::Fenced("this process does not lead any more".to_owned()));
+        }
+        let api: Api<VSphereMigrationInfra> = Api::namespaced(self.m.cx.client.clone(), &self.m.cx.namespace);
+        let vmi = api.get_opt(&self.m.name()).await?.filter(|vmi| vmi.uid().is_some_and(|uid| uid == self.m.uid()));
+        let Some(vmi) = vmi else { return Err(Stop::Fenced("the vmi is gone".to_owned())) };
+        let now = turn(&vmi, self.step);
+        if now == self.expects { Ok(()) } else { Err(Stop::Fenced(format!("it is no longer the turn of {}: {now:?}", self.step))) }
+    }
+
+    /// Creates an object; that it is there already is a conflict to look at again.
+    pub async fn create(&mut self, kind: Kind, object: Value, what: &str) -> Result<DynamicObject, Stop> {
+        self.fence().await?;
+        let object = parse(object)?;
+        let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
+        let made = api.create(&PostParams::default(), &object).await.map_err(|error| refused(what, &error))?;
+        self.wrote(kind, &made, what).await;
+        Ok(made)
+    }
+
+    /// A JSON patch. It should hold a `test` for what it is based on; the object's version is tested besides where it is given.
+    pub async fn patch(&mut self, kind: Kind, object: &DynamicObject, operations: Value, what: &str) -> Result<DynamicObject, Stop> {
+        self.fence().await?;
+        let patch: json_patch::Patch =
+            serde_json::from_value(operations).map_err(|error| Stop::again(format!("a patch that cannot be written: {error}")))?;
+        let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
+        let params = PatchParams { field_manager: Some("vmi-operator".to_owned()), ..PatchParams::default() };
+        let made = api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch)).await.map_err(|error| refused(what, &error))?;
+        self.wrote(kind, &made, what).await;
+        Ok(made)
+    }
+
+    /// Replaces an object by what it shall be; it carries the version it is based on, so that nobody's change is lost.
+    pub async fn replace(&mut self, kind: Kind, object: DynamicObject, what: &str) -> Result<DynamicObject, Stop> {
+        self.fence().await?;
+        let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
+        let made = api.replace(&object.name_any(), &PostParams::default(), &object).await.map_err(|error| refused(what, &error))?;
+        self.wrote(kind, &made, what).await;
+        Ok(made)
+    }
+
+    /// Deletes exactly this object, not one of the same name made since.
+    pub async fn delete(&mut self, kind: Kind, object: &DynamicObject, what: &str) -> Result<(), Stop> {
+        self.fence().await?;
+        let namespace = object.namespace().unwrap_or_default();
+        let uid = object.uid().unwrap_or_default();
+        let only = Preconditions { uid: Some(uid.clone()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(only), ..DeleteParams::default() };
+        match kind.api(&self.m.cx.client, &namespace).delete(&object.name_any(), &params).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => {}
+            Err(error) => return Err(refused(what, &error)),
+        }
+        writes::counted();
+        self.said(what);
+        self.m.cx.cache.until_deleted(kind, &namespace, &object.name_any(), &uid).await;
+        Ok(())
+    }
+
+    /// A change in a vCenter. The login tells whose password it was, if that is refused only now.
+    pub async fn vcenter<T>(&mut self, what: &str, login: &Login, change: impl Future<Output = vsphere::Result<T>>) -> Result<T, Stop> {
+        self.fence().await?;
+        let made = change.await.map_err(|error| self.m.cx.vcenters.stop(what, &login.which.server, login, &error))?;
+        writes::counted();
+        self.said(what);
+        Ok(made)
+    }
+
+    /// Saves an original before it is changed. What is saved already stays as it is.
+    pub async fn save(&mut self, key: &str, value: &Value) -> Result<(), Stop> {
+        let (name, namespace, uid) = (self.m.name(), self.m.cx.namespace.clone(), self.m.uid());
+        let api = SECRET.api(&self.m.cx.client, &namespace);
+        let what = format!("save {key}");
+        let Some(secret) = api.get_opt(&saved::secret_name(&name)).await? else {
+            self.create(SECRET, saved::first(&name, &namespace, &uid, key, value), &what).await?;
+            return Ok(());
+        };
+        match saved::unfinished_owner(&secret) {
+            Some(owner) if owner == uid => {}
+            // Nobody needs those any more: the name was used before.
+            None if saved::is_finished(&secret) => {
+                self.patch(SECRET, &secret, saved::begun_anew(&secret, &uid, key, value), &what).await?;
+                return Ok(());
+            }
+            owner => {
+                let whose = owner.unwrap_or("nobody knows whose");
+                let text = format!("Secret {namespace}/{} holds the originals of another migration ({whose})", saved::secret_name(&name));
+                return Err(failure("SAV-001", text, "look at what it holds, then rename or delete it, and resume").into());
+            }
+        }
+        if secret.data["data"].get(key).is_some() {
+            return Ok(());
+        }
+        let operations = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": secret.metadata.resource_version},
+            {"op": "add", "path": format!("/data/{}", key.replace('~', "~0").replace('/', "~1")), "value": saved::encode(value)},
+        ]);
+        self.patch(SECRET, &secret, operations, &what).await?;
+        Ok(())
+    }
+
+    async fn wrote(&mut self, kind: Kind, object: &DynamicObject, what: &str) {
+        writes::counted();
+        self.said(what);
+        self.m.cx.cache.until_seen(object, kind).await;
+    }
+
+    fn said(&mut self, what: &str) {
+        tracing::info!(step = %self.step, vmi = self.m.name(), "{what}");
+        self.done.push(what.to_owned());
+    }
+}
+
+fn parse(object: Value) -> Result<DynamicObject, Stop> {
+    serde_json::from_value(object).map_err(|error| Stop::again(format!("an object that cannot be written: {error}")))
+}
+
+/// A conflict means that somebody else wrote meanwhile: look again. What the apiserver refuses for its content stays refused.
+fn refused(what: &str, error: &kube::Error) -> Stop {
+    match error {
+        kube::Error::Api(answer) if may_change(answer) => Stop::again(format!("cannot {what} yet: {}", answer.message)),
+        kube::Error::Api(answer) if answer.code == 403 => {
+            let text = format!("not allowed to {what}: {}", answer.message);
+            failure("API-403", text, "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume").into()
+        }
+        kube::Error::Api(answer)
+            if answer.code == 422 && !answer.message.contains("the server rejected our request due to an error in our request") =>
+        {
+            failure("API-422", format!("the apiserver refuses to {what}: {}", answer.message), "correct what it names, then resume").into()
+        }
+        _ => Stop::again(format!("cannot {what}: {error}")),
+    }
+}
