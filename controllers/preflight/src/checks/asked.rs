@@ -1,0 +1,192 @@
+//! Whether what the user asks for can be done at all: which vCenters, and what is to move.
+
+use vmi_crds::spec::SourceRetirement;
+
+use super::nearest::found;
+use super::{Check, Finding, Weight, not_looked_at, wrong_or};
+use crate::facts::{Facts, Object};
+use crate::objects::name;
+
+const MOST_VCENTERS: usize = 3;
+
+pub const CHECKS: &[Check] = &[
+    Check {
+        id: "MOV-002",
+        about: "every entry of `spec.machineSets` is a MachineSet of the source, or where the source is kept one that is not there yet",
+        weight: Weight::Blocks,
+        judge: machine_sets,
+    },
+    Check {
+        id: "SRC-001",
+        about: "there is a source, and Infrastructure lists each source that is named",
+        weight: Weight::Blocks,
+        judge: sources,
+    },
+    Check {
+        id: "SRC-002",
+        about: "there are at most 3 vCenters, those of Infrastructure and the targets together",
+        weight: Weight::Blocks,
+        judge: count,
+    },
+    Check { id: "SRC-003", about: "no target is a source in another spelling", weight: Weight::Blocks, judge: spelling },
+    Check {
+        id: "SRC-004",
+        about: "no target is a source, or another target, under another name (by instanceUuid)",
+        weight: Weight::Blocks,
+        judge: same_vcenter,
+    },
+];
+
+fn machine_sets(facts: &Facts) -> Finding {
+    let server = |set: &Object| {
+        set.data["spec"]["template"]["spec"]["providerSpec"]["value"]["workspace"]["server"].as_str().unwrap_or_default().to_owned()
+    };
+    let on_the_source = |set: &&Object| facts.sources.contains(&server(set));
+    let keep = facts.spec.source_retirement == SourceRetirement::Keep;
+    let known: Vec<&str> = facts.cluster.machine_sets.iter().filter(|set| keep || on_the_source(set)).map(name).collect();
+    let wrong = |set: &vmi_crds::spec::MachineSet| {
+        let there = known.contains(&set.name.as_str());
+        match (keep, there) {
+            (true, true) => Some(format!("spec.machineSets[{}].name: there is such a MachineSet; name the one to be made", set.name)),
+            (false, false) => {
+                let instead = found(&set.name, known.iter().copied());
+                Some(format!("spec.machineSets[{}].name: the source has no such MachineSet; {instead}; spell it as there", set.name))
+            }
+            _ => None,
+        }
+    };
+    wrong_or(facts.spec.machine_sets.iter().filter_map(wrong).collect(), format!("{} entries", facts.spec.machine_sets.len()))
+}
+
+fn sources(facts: &Facts) -> Finding {
+    let listed = facts.listed_servers();
+    if facts.sources.is_empty() {
+        let seen = if listed.is_empty() { "no vCenter".to_owned() } else { listed.join(", ") };
+        let mut places: Vec<&str> = facts.cluster.machines.iter().filter_map(|machine| place(machine)).collect();
+        places.sort_unstable();
+        places.dedup();
+        let on = if places.is_empty() { String::new() } else { format!(" (its machines are on {})", places.join(", ")) };
+        let line = format!(
+            "spec.source.servers: no source: Infrastructure lists {seen} and spec.vcenters names the rest; name the vCenter the cluster runs on{on}"
+        );
+        return Finding::Wrong(vec![line]);
+    }
+    let unknown = |server: &&String| !listed.is_empty() && !listed.contains(&server.as_str());
+    let lines = facts.sources.iter().filter(unknown).map(|server| {
+        let instead = found(server, listed.iter().copied());
+        format!("spec.source.servers: Infrastructure does not list {server}; {instead}; spell it as there")
+    });
+    wrong_or(lines.collect(), format!("from {}", facts.sources.join(", ")))
+}
+
+/// The vCenter a Machine is on.
+fn place(machine: &Object) -> Option<&str> {
+    machine.data["spec"]["providerSpec"]["value"]["workspace"]["server"].as_str()
+}
+
+fn count(facts: &Facts) -> Finding {
+    let mut all: Vec<&str> = facts.listed_servers();
+    all.extend(facts.sources.iter().map(String::as_str));
+    all.extend(facts.targets());
+    all.sort_unstable();
+    all.dedup();
+    let line = || {
+        let names = all.join(", ");
+        format!(
+            "spec.vcenters: with those of Infrastructure there would be {} vCenters, {names}; a cluster takes {MOST_VCENTERS} at most: name fewer",
+            all.len()
+        )
+    };
+    wrong_or((all.len() > MOST_VCENTERS).then(line).into_iter().collect(), format!("{} vCenters", all.len()))
+}
+
+fn spelling(facts: &Facts) -> Finding {
+    let twin = |server: &str| facts.sources.iter().find(|source| source.eq_ignore_ascii_case(server));
+    let lines = facts.targets().filter_map(|server| {
+        let source = twin(server)?;
+        Some(format!("spec.vcenters[{server}].server: it is the source {source}; name the vCenter to move to"))
+    });
+    wrong_or(lines.collect(), "targets and sources differ")
+}
+
+fn same_vcenter(facts: &Facts) -> Finding {
+    let uuid = |server: &str| facts.vcenter(server).map(|vcenter| vcenter.instance_uuid.as_str()).filter(|uuid| !uuid.is_empty());
+    let targets: Vec<&str> = facts.targets().collect();
+    let mut lines = Vec::new();
+    for (at, server) in targets.iter().enumerate() {
+        let Some(own) = uuid(server) else { continue };
+        let others = facts.sources.iter().map(String::as_str).chain(targets[..at].iter().copied());
+        for other in others.filter(|other| uuid(other) == Some(own)) {
+            let line = format!(
+                "spec.vcenters[{server}].server: it is the same vCenter as {other}, both have the instanceUuid {own}; name another vCenter"
+            );
+            lines.push(line);
+        }
+    }
+    if lines.is_empty() {
+        let all = targets.iter().copied().chain(facts.sources.iter().map(String::as_str));
+        let open = not_looked_at(facts, all);
+        if !open.is_empty() {
+            return Finding::Noted(open);
+        }
+    }
+    wrong_or(lines, "every instanceUuid differs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::sample::{self, SOURCE, TARGET, says};
+    use serde_json::json;
+
+    #[test]
+    fn a_set_that_is_named_is_there_in_remove_and_not_there_in_keep() {
+        let template = json!({"spec": {"providerSpec": {"value": {"workspace": {"server": SOURCE}}}}});
+        let set = sample::object(&json!({"metadata": {"name": "worker-0"}, "spec": {"template": template}}));
+        let mut facts = sample::changed(|cluster| cluster.machine_sets = vec![set]);
+        let named = |name: &str| vec![vmi_crds::spec::MachineSet { name: name.to_owned(), failure_domains: Vec::new(), replicas: None }];
+        facts.spec.machine_sets = named("extra");
+        assert!(matches!(machine_sets(&facts), Finding::Passed(_)));
+        facts.spec.machine_sets = named("worker-0");
+        says(&machine_sets(&facts), &["spec.machineSets[worker-0].name: there is such a MachineSet"]);
+        facts.spec.source_retirement = SourceRetirement::Remove;
+        assert!(matches!(machine_sets(&facts), Finding::Passed(_)));
+        facts.spec.machine_sets = named("worker-1");
+        says(&machine_sets(&facts), &["spec.machineSets[worker-1].name: the source has no such MachineSet; found worker-0"]);
+    }
+
+    #[test]
+    fn a_source_that_is_not_listed_or_not_there_is_told_with_those_that_are() {
+        let mut facts = sample::good();
+        facts.sources = vec!["a.example.org".to_owned()];
+        says(&sources(&facts), &["spec.source.servers: Infrastructure does not list a.example.org; found a.example.com"]);
+        facts.sources = Vec::new();
+        says(&sources(&facts), &["no source: Infrastructure lists a.example.com"]);
+        let on = |server: &str| {
+            sample::object(
+                &serde_json::json!({"metadata": {"name": "m"}, "spec": {"providerSpec": {"value": {"workspace": {"server": server}}}}}),
+            )
+        };
+        let mut facts = sample::changed(|cluster| cluster.machines = vec![on("a.example.com"), on("a.example.com")]);
+        facts.sources = Vec::new();
+        says(&sources(&facts), &["name the vCenter the cluster runs on (its machines are on a.example.com)"]);
+    }
+
+    #[test]
+    fn a_fourth_vcenter_is_refused_with_all_names() {
+        let mut facts = sample::good();
+        facts.spec.vcenters.push(sample::vcenter("c.example.com"));
+        assert!(matches!(count(&facts), Finding::Passed(_)));
+        facts.sources.push("z.example.com".to_owned());
+        says(&count(&facts), &["spec.vcenters: with those of Infrastructure there would be 4 vCenters", "z.example.com"]);
+    }
+
+    #[test]
+    fn the_source_as_target_is_found_by_spelling_and_by_instance() {
+        let mut facts = sample::good();
+        facts.spec.vcenters[0].server = "A.Example.com".to_owned();
+        says(&spelling(&facts), &["spec.vcenters[A.Example.com].server: it is the source a.example.com"]);
+        let facts = sample::seen(TARGET, |vcenter| vcenter.instance_uuid = format!("uuid of {SOURCE}"));
+        says(&same_vcenter(&facts), &["spec.vcenters[b.example.com].server: it is the same vCenter as a.example.com"]);
+    }
+}
