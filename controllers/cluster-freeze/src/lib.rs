@@ -1,0 +1,70 @@
+//! Holds still whatever would work against the migration, and lets it go again exactly as it was.
+//!
+//! Consumes: PreflightPassed and status.plan.path; for the thaw the last step asked for and status.oneWayAt.
+//! Produces: ClusterVersionFrozen, InfrastructureUnlocked, ControlPlaneSetSaved, ClusterThawed.
+//! Touches: [`ClusterFreeze::TOUCHES`]. The cluster version operator, ClusterVersion and the two CRDs are written on the legacy path only.
+//! Undo: each hold is released by what was saved of it; what somebody else changed meanwhile is left and told.
+//! Gives up when: there is no cluster version operator to hold (FRZ-002), the addition is refused for another reason than the rules
+//! (FRZ-003), what was saved is lost or cannot be read (FRZ-004, FRZ-005); a hold that others take away is FRZ-001.
+
+mod control_plane_set;
+mod held;
+mod ledger;
+mod machines;
+mod rules;
+mod steps;
+
+use vmi_crds::graph::StepName;
+use vmi_crds::status::StepState;
+use vmi_kit::kind::{
+    CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, CRD, DEPLOYMENT, INFRASTRUCTURE, MACHINE, MACHINE_CONFIG_POOL,
+    MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK, POD, SECRET,
+};
+use vmi_kit::step::sooner;
+use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, reads, take};
+
+use steps::control_plane_set_saved::{self, ControlPlaneSetSaved};
+use steps::frozen::{self, ClusterVersionFrozen};
+use steps::thawed::ClusterThawed;
+use steps::unlocked::InfrastructureUnlocked;
+
+/// The controller of steps 1, 2, 3 and 15.
+pub struct ClusterFreeze;
+
+const HOLDS: [StepName; 3] = [StepName::ClusterVersionFrozen, StepName::InfrastructureUnlocked, StepName::ControlPlaneSetSaved];
+
+impl Controller for ClusterFreeze {
+    const NAME: vmi_crds::graph::Controller = vmi_crds::graph::Controller::ClusterFreeze;
+    const TOUCHES: &'static [Touch] = &[
+        reads(SECRET).within(OWN).writes(&["create", "patch"]),
+        reads(DEPLOYMENT).within(frozen::NAMESPACE).named(frozen::NAME).writes(&["patch"]),
+        reads(POD).within(frozen::NAMESPACE),
+        reads(CLUSTER_VERSION).named("version").writes(&["patch"]),
+        reads(CRD).named(rules::LOCKED[0].0).writes(&["patch"]),
+        reads(CRD).named(rules::LOCKED[1].0).writes(&["patch"]),
+        // Written in dry runs only.
+        reads(INFRASTRUCTURE).named("cluster").writes(&["update"]),
+        reads(CONTROL_PLANE_MACHINE_SET).within(control_plane_set_saved::NAMESPACE).writes(&["create", "patch", "delete"]),
+        reads(MACHINE).within(control_plane_set_saved::NAMESPACE),
+        reads(MACHINE_HEALTH_CHECK).within(control_plane_set_saved::NAMESPACE).writes(&["patch"]),
+        reads(CLUSTER_AUTOSCALER).named("default").writes(&["patch"]),
+        reads(MACHINE_CONFIGURATION).named("cluster").writes(&["patch"]),
+        reads(MACHINE_CONFIG_POOL).writes(&["patch"]),
+    ];
+
+    async fn reconcile(&self, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
+        // By what this process has reported, not by what its cache has seen of that.
+        let begun = !matches!(report.step(StepName::ClusterThawed).state, StepState::Waiting | StepState::NotRequested);
+        let thawing = begun && m.vmi.seen().one_way_at.is_some();
+        let mut wake = take(&ClusterVersionFrozen { thawing }, m, report).await?;
+        wake = sooner(wake, take(&InfrastructureUnlocked { thawing }, m, report).await?);
+        wake = sooner(wake, take(&ControlPlaneSetSaved, m, report).await?);
+        wake = sooner(wake, take(&ClusterThawed, m, report).await?);
+        if report.condition_is(StepName::ClusterThawed.as_str(), "True") {
+            for hold in HOLDS {
+                report.condition(hold.as_str(), "False", "Thawed", "was held while the migration lasted and is released");
+            }
+        }
+        Ok(wake)
+    }
+}
