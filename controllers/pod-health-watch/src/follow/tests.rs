@@ -1,0 +1,131 @@
+use std::pin::Pin;
+use std::task::{Context as Poller, Poll};
+
+use futures::AsyncRead;
+
+use super::*;
+
+/// A log that never waits: the same pieces again and again, until all were read.
+struct Flood {
+    piece: Arc<Vec<u8>>,
+    at: usize,
+    pieces: usize,
+}
+
+impl AsyncRead for Flood {
+    fn poll_read(mut self: Pin<&mut Self>, poller: &mut Poller<'_>, room: &mut [u8]) -> Poll<std::io::Result<usize>> {
+        let mut stream = self.as_mut();
+        match stream.as_mut().poll_fill_buf(poller) {
+            Poll::Ready(Ok(piece)) => {
+                let taken = piece.len().min(room.len());
+                room[..taken].copy_from_slice(&piece[..taken]);
+                stream.consume(taken);
+                Poll::Ready(Ok(taken))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncBufRead for Flood {
+    fn poll_fill_buf(self: Pin<&mut Self>, _: &mut Poller<'_>) -> Poll<std::io::Result<&[u8]>> {
+        let flood = self.into_ref().get_ref();
+        Poll::Ready(Ok(if flood.pieces == 0 { &[] } else { &flood.piece[flood.at..] }))
+    }
+
+    fn consume(mut self: Pin<&mut Self>, taken: usize) {
+        self.at += taken;
+        if self.at == self.piece.len() {
+            self.at = 0;
+            self.pieces = self.pieces.saturating_sub(1);
+        }
+    }
+}
+
+fn listener(pod: usize, catalogue: &Arc<Catalogue>, shared: &Arc<Shared>, metrics: &Metrics) -> Listener {
+    let source = Source {
+        uid: pod.to_string(),
+        container: "machine-controller",
+        component: "machine-api",
+        namespace: "openshift-machine-api",
+        pod: format!("machine-api-controllers-{pod}"),
+    };
+    Listener { source, catalogue: Arc::clone(catalogue), shared: Arc::clone(shared), metrics: metrics.clone() }
+}
+
+fn resident_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// 100 lines, two of which count, one of them too long.
+fn piece() -> Vec<u8> {
+    let time = "2026-11-16T19:49:46.391861000Z";
+    let mut text = String::new();
+    for line in 0..98 {
+        text.push_str(&format!(
+            "{time} I1116 19:49:46.391861       1 controller.go:174] worker-{line}: reconciling machine triggers idempotent update\n"
+        ));
+    }
+    text.push_str(&format!(
+        "{time} E1116 19:49:46.391861       1 actuator.go:65] worker-1 error: template not found, specify valid value\n"
+    ));
+    text.push_str(&format!(
+        "{time} E1116 19:49:46.391861       1 actuator.go:65] worker-1 error: resource pool not found {}\n",
+        "x".repeat(crate::lines::LONGEST)
+    ));
+    text.into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_two_hundred_logs_takes_no_room_and_no_line_of_it_is_lost() {
+    const LOGS: usize = 200;
+    const PIECES: usize = 8;
+    let catalogue = Arc::new(Catalogue::new(&[]).unwrap());
+    let shared = Shared::new(Signs::new().unwrap());
+    let metrics = Metrics::new().unwrap();
+    let piece = Arc::new(piece());
+    let read = |pieces| {
+        let logs = (0..LOGS).map(|pod| {
+            let (listener, piece) = (listener(pod, &catalogue, &shared, &metrics), Arc::clone(&piece));
+            tokio::spawn(async move { listener.lines(Flood { piece, at: 0, pieces }, &mut Place::default()).await })
+        });
+        futures::future::join_all(logs)
+    };
+    // Patterns take room when they are first tried, also those of the tests that run beside this one.
+    catalogue.compile_all();
+    Catalogue::built_in().compile_all();
+    for read in read(1).await {
+        read.unwrap().unwrap();
+    }
+    let before = resident_kb();
+    for read in read(PIECES).await {
+        read.unwrap().unwrap();
+    }
+    let grown = resident_kb().saturating_sub(before);
+    let fed = LOGS * PIECES * piece.len() / 1024;
+    assert!(fed > 40_000 && grown < 8_192, "grew by {grown} KB while {fed} KB were read");
+    let lines = (LOGS * (PIECES + 1)) as u64;
+    for rule in ["MAO-010", "MAO-011"] {
+        assert_eq!(metrics.log_failures.with_label_values(&["machine-api", rule]).get(), lines, "{rule}");
+    }
+    let too_long = piece.split(|byte| *byte == b'\n').map(|line| line.len().saturating_sub(crate::lines::LONGEST)).sum::<usize>() as u64;
+    assert_eq!(metrics.log_skipped.with_label_values(&["machine-api"]).get(), too_long * lines, "what was skipped is counted");
+    assert_eq!(shared.ledger().runs().count(), 256, "what is kept is bounded");
+}
+
+#[tokio::test]
+async fn a_reader_that_breaks_down_wakes_the_controller() {
+    let shared = Shared::new(Signs::new().unwrap());
+    let mut wakes = shared.wakes();
+    wakes.borrow_and_update();
+    let ends = Ends(Arc::clone(&shared));
+    let task = tokio::spawn(async move {
+        let _ends = ends;
+        panic!("a reader broke down");
+    });
+    assert!(task.await.unwrap_err().is_panic());
+    assert!(wakes.has_changed().unwrap());
+}

@@ -1,0 +1,227 @@
+//! When the new pods count as healthy: quiet for long enough, and with signs that they do their work.
+
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use vmi_crds::status::Failure;
+use vmi_kit::failure::{failure, look};
+
+use crate::cluster::Worse;
+use crate::ledger::{Ledger, Read, Run};
+use crate::rules::Catalogue;
+use crate::trouble;
+use crate::view::{View, time};
+use crate::workloads::{CLOUD_CONTROLLER_MANAGER, PROBLEM_DETECTOR};
+
+/// A Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseView {
+    /// Its name.
+    pub name: String,
+    /// Since when its holder has had it; none without a holder.
+    pub acquired: Option<Timestamp>,
+    /// When it runs out.
+    pub expires: Option<Timestamp>,
+}
+
+impl LeaseView {
+    /// Reads a Lease.
+    pub fn of(lease: &DynamicObject) -> Self {
+        let spec = &lease.data["spec"];
+        let held = spec["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
+        let lasts = SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or_default());
+        let expires = time(&spec["renewTime"]).and_then(|renewed| renewed.checked_add(lasts).ok());
+        Self { name: lease.name_any(), acquired: time(&spec["acquireTime"]).filter(|_| held), expires }
+    }
+}
+
+/// All that is looked at.
+pub struct Facts<'a> {
+    /// When the pods that had to go were written down.
+    pub restarted: Timestamp,
+    /// The workloads.
+    pub views: &'a [View],
+    /// Leases of their namespaces.
+    pub leases: &'a [LeaseView],
+    /// vCenters that are configured now.
+    pub servers: &'a [String],
+    /// What the logs told.
+    pub ledger: &'a Ledger,
+    /// The rules by which they were read.
+    pub catalogue: &'a Catalogue,
+    /// Operators that are worse than at the start.
+    pub worse: &'a [Worse],
+    /// What holds the migration.
+    pub troubles: &'a [Failure],
+    /// Rules that the user accepts.
+    pub accept: &'a [String],
+    /// How long nothing bad may happen.
+    pub quiet: SignedDuration,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// What is missing while logs are not read yet.
+pub const UNREAD: &str = "EVD-001";
+
+/// What is found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Health {
+    /// All is well: why.
+    Well(String),
+    /// Not yet: what is missing, when to look again, and what is to be said of it once there is no more time.
+    NotYet(String, Option<Timestamp>, Box<Failure>),
+}
+
+/// Whether the new pods are healthy.
+pub fn health(facts: &Facts<'_>) -> Health {
+    if let Some(trouble) = facts.troubles.first() {
+        return Health::NotYet(format!("held by {}: {}", trouble.rule, trouble.message), None, Box::new(trouble.clone()));
+    }
+    let missing: Vec<Failure> = missing(facts).into_iter().filter(|missing| !facts.accept.contains(&missing.rule)).collect();
+    if let Some(first) = missing.first() {
+        let texts: Vec<String> = missing.iter().map(|missing| format!("{} {}", missing.rule, missing.message)).collect();
+        return Health::NotYet(format!("no sign yet: {}", texts.join("; ")), None, Box::new(first.clone()));
+    }
+    let (since, breaker) = quiet_since(facts);
+    let until = since.checked_add(facts.quiet).unwrap_or(since);
+    if facts.now < until {
+        let because = breaker.map_or_else(
+            || "the new pods are Ready".to_owned(),
+            |run| format!("the last line of {} in {}", run.rule, run.source.component),
+        );
+        let message = format!("quiet since {} UTC, when {because}; well if that lasts until {} UTC", clock(since), clock(until));
+        return Health::NotYet(message, Some(until), Box::new(restless(facts, breaker)));
+    }
+    Health::Well(signs(facts, since))
+}
+
+/// What a pod of the workload was replaced by, if pods are wanted of it.
+fn replaced<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a View> {
+    facts.views.iter().filter(|view| view.workload.restart.is_some() && view.wanted.is_some_and(|wanted| wanted > 0))
+}
+
+fn of_component<'a>(facts: &'a Facts<'_>, component: &str) -> Option<&'a View> {
+    replaced(facts).find(|view| view.workload.component == component)
+}
+
+fn missing(facts: &Facts<'_>) -> Vec<Failure> {
+    let mut found = Vec::new();
+    let unread: Vec<(&_, &Read)> = facts.ledger.unread().collect();
+    if let Some((source, read)) = unread.first() {
+        let why = if let Read::Not(error) = read { format!(" ({error})") } else { String::new() };
+        let text = format!(
+            "{} logs are not read yet, first that of {}/{}, container {}{why}",
+            unread.len(),
+            source.namespace,
+            source.pod,
+            source.container
+        );
+        let command = format!("oc -n {} logs {} -c {}", source.namespace, source.pod, source.container);
+        found.push(lacks(UNREAD, text, "see that the pod's node answers", [command]));
+    }
+    for view in replaced(facts) {
+        let created = view.pods.iter().filter_map(|pod| pod.created).min();
+        let held = |name: &str| facts.leases.iter().any(|lease| lease.name == name && is_held(lease, created, facts.now));
+        let lost: Vec<&str> = view.workload.leases.iter().copied().filter(|name| !held(name)).collect();
+        if !lost.is_empty() {
+            let namespace = view.workload.namespace;
+            let text = format!("no new pod of {} holds the Lease {} in {namespace}", view.workload, lost.join(", "));
+            // The Lease itself may not even be there.
+            let commands = ["pods", "leases"].map(|kind| format!("oc -n {namespace} get {kind}"));
+            found.push(lacks("EVD-002", text, "see what its pods wait for", commands));
+        }
+    }
+    if let Some(view) = of_component(facts, CLOUD_CONTROLLER_MANAGER) {
+        let reached = reached(facts, view);
+        let silent: Vec<&str> =
+            facts.servers.iter().map(String::as_str).filter(|server| !reached.iter().any(|other| other == server)).collect();
+        if !silent.is_empty() {
+            let text = format!("the new cloud controller manager has not reached {} yet", silent.join(", "));
+            let command = format!("oc -n {} logs deployment/{} --all-pods", view.workload.namespace, view.workload.name);
+            found.push(lacks("EVD-003", text, "see what it says of the vCenter, and delete its pods once that answers: they ask when they start, and then not before a node comes", [command]));
+        }
+    }
+    if let Some(view) = of_component(facts, PROBLEM_DETECTOR)
+        && !view.pods.iter().any(|pod| facts.ledger.news(&pod.uid).round)
+    {
+        let command = format!("oc -n {} logs deployment/{}", view.workload.namespace, view.workload.name);
+        let text = "the new problem detector has not finished a round of checks yet".to_owned();
+        found.push(lacks("EVD-004", text, "see what its checks wait for", [command]));
+    }
+    if let Some(worse) = facts.worse.iter().find(|worse| !facts.accept.iter().any(|id| id == worse.rule)) {
+        let text = format!("{} is worse than at the start: {}", worse.object, worse.says);
+        found.push(lacks("EVD-005", text, "mend what it says", [format!("oc get {} -o yaml", worse.object)]));
+    }
+    found
+}
+
+fn is_held(lease: &LeaseView, created: Option<Timestamp>, now: Timestamp) -> bool {
+    // A holder's name is not its pod's where pods share the host's network; but one of the old pods had it before any new one was
+    // made. When its containers were started says less: that is written down later, sometimes after they have taken the lease.
+    let new = created.zip(lease.acquired).is_some_and(|(created, acquired)| acquired >= created);
+    new && lease.expires.is_some_and(|expires| now < expires)
+}
+
+fn reached(facts: &Facts<'_>, view: &View) -> Vec<String> {
+    let mut servers: Vec<String> = view.pods.iter().flat_map(|pod| facts.ledger.news(&pod.uid).servers).collect();
+    servers.sort();
+    servers.dedup();
+    servers
+}
+
+fn quiet_since<'a>(facts: &'a Facts<'_>) -> (Timestamp, Option<&'a Run>) {
+    let ready = replaced(facts).flat_map(|view| &view.pods).filter_map(|pod| pod.since).max();
+    let ready = ready.unwrap_or(facts.restarted).max(facts.restarted);
+    let runs = facts.ledger.runs().filter(|run| !facts.accept.contains(&run.rule));
+    match runs.max_by_key(|run| run.last).filter(|run| run.last > ready) {
+        Some(run) => (run.last, Some(run)),
+        None => (ready, None),
+    }
+}
+
+fn restless(facts: &Facts<'_>, breaker: Option<&Run>) -> Failure {
+    match breaker {
+        Some(run) => trouble::of_run(facts.catalogue, run),
+        None => {
+            lacks("EVD-006", "the new pods were not Ready long enough to be judged".to_owned(), "give spec.health.deadline more time", [])
+        }
+    }
+}
+
+fn lacks<const N: usize>(rule: &str, text: String, next: &str, commands: [String; N]) -> Failure {
+    look(failure(rule, text, format!("{next}; or name {rule} in spec.health.accept to go on without it")), commands)
+}
+
+fn signs(facts: &Facts<'_>, since: Timestamp) -> String {
+    let mut signs = vec![format!("quiet since {} UTC", clock(since))];
+    let leases: usize = replaced(facts).map(|view| view.workload.leases.len()).sum();
+    signs.push(format!("{leases} leases held by new pods"));
+    if let Some(view) = of_component(facts, CLOUD_CONTROLLER_MANAGER) {
+        signs.push(format!("the cloud controller manager reached {}", reached(facts, view).join(", ")));
+    }
+    if of_component(facts, PROBLEM_DETECTOR).is_some() {
+        signs.push("the problem detector finished a round".to_owned());
+    }
+    signs.push("operators no worse than at the start".to_owned());
+    signs.extend(unknown(facts));
+    if !facts.accept.is_empty() {
+        signs.push(format!("accepted: {}", facts.accept.join(", ")));
+    }
+    signs.join("; ")
+}
+
+/// Errors that no rule knows: they hold nothing, but whoever reads on may know them.
+fn unknown(facts: &Facts<'_>) -> Option<String> {
+    let all: u64 = facts.ledger.unknowns().map(|(_, unknown)| unknown.count).sum();
+    let (source, most) = facts.ledger.unknowns().max_by_key(|(_, unknown)| unknown.count)?;
+    let line = vmi_kit::text::cut(&most.line, 200);
+    Some(format!("{all} errors that no rule knows, most in pod {}/{}, the first of them: {line}", source.namespace, source.pod))
+}
+
+fn clock(time: Timestamp) -> impl std::fmt::Display {
+    time.strftime("%H:%M:%S")
+}
+
+#[cfg(test)]
+mod tests;

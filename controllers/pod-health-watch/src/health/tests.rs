@@ -1,0 +1,188 @@
+use super::*;
+use crate::ledger::{Sign, Source};
+use crate::view::PodView;
+use crate::workloads::WORKLOADS;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + seconds).unwrap()
+}
+
+fn source(component: &'static str, uid: &str) -> Source {
+    Source { uid: uid.into(), container: "c", component, namespace: "n", pod: "p".into() }
+}
+
+/// A cluster in which all is well: pods Ready at 10, quiet wanted for 60.
+struct Cluster {
+    views: Vec<View>,
+    leases: Vec<LeaseView>,
+    ledger: Ledger,
+    worse: Vec<Worse>,
+    troubles: Vec<Failure>,
+    accept: Vec<String>,
+}
+
+fn well() -> Cluster {
+    let replaced = WORKLOADS.iter().filter(|workload| workload.restart.is_some());
+    let mut ledger = Ledger::default();
+    let views: Vec<View> = replaced
+        .map(|workload| {
+            let uid = workload.component.to_owned();
+            let pod = PodView {
+                name: "p".into(),
+                uid,
+                ready: true,
+                since: Some(at(10)),
+                created: Some(at(8)),
+                started: Some(at(9)),
+                ..PodView::default()
+            };
+            ledger.read(&source(workload.component, workload.component), Read::ToTheEnd);
+            View { workload, wanted: Some(1), short_since: None, pods: vec![pod] }
+        })
+        .collect();
+    let names = views.iter().flat_map(|view| view.workload.leases);
+    let leases = names.map(|name| LeaseView { name: (*name).to_owned(), acquired: Some(at(9)), expires: Some(at(900)) }).collect();
+    for server in ["a", "b"] {
+        ledger.good(&source(CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER), &Sign::Reached(server));
+    }
+    ledger.good(&source(PROBLEM_DETECTOR, PROBLEM_DETECTOR), &Sign::RoundEnded);
+    Cluster { views, leases, ledger, worse: Vec::new(), troubles: Vec::new(), accept: Vec::new() }
+}
+
+fn judge(cluster: &Cluster, now: i64) -> Health {
+    let catalogue = Catalogue::built_in();
+    health(&Facts {
+        restarted: at(0),
+        views: &cluster.views,
+        leases: &cluster.leases,
+        servers: &["a".to_owned(), "b".to_owned()],
+        ledger: &cluster.ledger,
+        catalogue,
+        worse: &cluster.worse,
+        troubles: &cluster.troubles,
+        accept: &cluster.accept,
+        quiet: SignedDuration::from_secs(60),
+        now: at(now),
+    })
+}
+
+/// The rule of what is missing.
+fn lacks(cluster: &Cluster) -> String {
+    match judge(cluster, 500) {
+        Health::Well(_) => "nothing".to_owned(),
+        Health::NotYet(message, _, failure) => {
+            assert!(message.contains(&failure.rule), "{message}");
+            assert!(failure.next.contains(&format!("name {} in spec.health.accept", failure.rule)), "{}", failure.next);
+            failure.rule
+        }
+    }
+}
+
+#[test]
+fn pods_are_healthy_only_after_the_quiet_period_and_it_is_said_why() {
+    let cluster = well();
+    match judge(&cluster, 69) {
+        Health::NotYet(message, until, failure) => {
+            assert_eq!(until, Some(at(70)));
+            assert!(message.contains("well if that lasts until"), "{message}");
+            assert_eq!(failure.rule, "EVD-006");
+        }
+        other => panic!("{other:?}"),
+    }
+    match judge(&cluster, 70) {
+        Health::Well(message) => {
+            for sign in ["5 leases held by new pods", "reached a, b", "finished a round", "no worse than at the start"] {
+                assert!(message.contains(sign), "{message}");
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_bad_line_begins_the_quiet_period_anew_unless_its_rule_is_accepted() {
+    let mut cluster = well();
+    let catalogue = Catalogue::built_in();
+    let rule = catalogue.rule("CSI-014").unwrap();
+    cluster.ledger.bad(&source("csi-driver", "csi"), rule, at(40), || "line".to_owned());
+    match judge(&cluster, 70) {
+        Health::NotYet(_, until, failure) => assert_eq!((until, failure.rule.as_str()), (Some(at(100)), "CSI-014")),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(judge(&cluster, 100), Health::Well(_)));
+    cluster.accept = vec!["CSI-014".to_owned()];
+    assert!(matches!(judge(&cluster, 70), Health::Well(_)));
+}
+
+#[test]
+fn each_sign_that_is_missing_has_an_id_that_can_be_accepted() {
+    type Spoil = fn(&mut Cluster);
+    let cases: [(&str, Spoil); 8] = [
+        ("EVD-001", |c| assert!(c.ledger.read(&source("machine-api", "machine-api"), Read::Begun))),
+        ("EVD-001", |c| assert!(c.ledger.read(&source("machine-api", "machine-api"), Read::Not("no answer".into())))),
+        ("EVD-002", |c| c.leases[0].acquired = None),
+        // Held since before the new pods began: by one that is gone.
+        ("EVD-002", |c| c.leases[1].acquired = Some(at(7))),
+        ("EVD-002", |c| c.leases[2].expires = Some(at(499))),
+        ("EVD-003", |c| c.views[0].pods[0].uid = "another".into()),
+        ("EVD-004", |c| c.views[3].pods[0].uid = "another".into()),
+        ("EVD-005", |c| {
+            c.worse = vec![Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: "Degraded".into(), since: None }];
+        }),
+    ];
+    for (expected, spoil) in cases {
+        let mut cluster = well();
+        spoil(&mut cluster);
+        assert_eq!(lacks(&cluster), expected);
+        cluster.accept = vec![expected.to_owned()];
+        assert_eq!(lacks(&cluster), "nothing", "{expected} accepted");
+    }
+}
+
+#[test]
+fn what_is_not_installed_or_scaled_to_0_is_not_waited_for() {
+    for wanted in [None, Some(0)] {
+        let mut cluster = well();
+        for view in &mut cluster.views {
+            view.wanted = wanted;
+            view.pods.clear();
+        }
+        cluster.leases.clear();
+        assert_eq!(lacks(&cluster), "nothing");
+    }
+}
+
+#[test]
+fn what_holds_the_migration_comes_before_what_is_missing() {
+    let mut cluster = well();
+    cluster.leases.clear();
+    cluster.troubles = vec![failure("CCM-001", "no credentials", "add them; or name CCM-001 in spec.health.accept to go on")];
+    assert_eq!(lacks(&cluster), "CCM-001");
+}
+
+#[test]
+fn errors_that_no_rule_knows_are_shown_and_keep_nothing_back() {
+    let mut cluster = well();
+    for _ in 0..3 {
+        cluster.ledger.unknown(&source("machine-api", "machine-api"), || "out of tune".to_owned());
+    }
+    cluster.ledger.unknown(&source("csi-driver", "csi-driver"), || "something else".to_owned());
+    match judge(&cluster, 70) {
+        Health::Well(message) => {
+            assert!(message.contains("4 errors that no rule knows, most in pod n/p, the first of them: out of tune"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    cluster.ledger.forget(&source("machine-api", "machine-api"));
+    cluster.ledger.forget(&source("csi-driver", "csi-driver"));
+    assert_eq!(cluster.ledger.unknowns().count(), 0);
+}
+
+#[test]
+fn where_a_lease_is_not_even_there_the_commands_to_look_with_work_all_the_same() {
+    let mut cluster = well();
+    cluster.leases.remove(0);
+    let Health::NotYet(_, _, missing) = judge(&cluster, 500) else { panic!("a lease is missing") };
+    let namespace = "openshift-cloud-controller-manager";
+    assert_eq!(missing.look, [format!("oc -n {namespace} get pods"), format!("oc -n {namespace} get leases")]);
+}

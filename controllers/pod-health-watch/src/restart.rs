@@ -1,0 +1,128 @@
+//! Replaces pods: which, in which order, and when all are new.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use vmi_crds::status::Failure;
+use vmi_kit::failure::{failure, look};
+
+use crate::view::{PodView, View};
+
+/// How long a workload may be without any pod before that is an error: while it is rolled out it may be so for a moment.
+const WITHOUT_ANY: SignedDuration = SignedDuration::from_secs(120);
+
+/// The pods that have to go, written down before the first of them is deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// When it was written.
+    pub since: Timestamp,
+    /// Their UIDs.
+    pub uids: BTreeSet<String>,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Write down which pods have to go.
+    Save(Round),
+    /// Delete this pod.
+    Delete {
+        /// Where it is.
+        namespace: &'static str,
+        /// Its name.
+        pod: String,
+    },
+    /// Others have to move: who.
+    Wait {
+        /// Who, and what.
+        message: String,
+        /// When that becomes an error.
+        until: Option<Timestamp>,
+    },
+    /// It cannot be done.
+    Fail(Box<Failure>),
+    /// All are new.
+    Done(String),
+}
+
+/// What is to be done about the workloads that are replaced.
+pub fn next(views: &[View], round: Option<&Round>, now: Timestamp) -> Next {
+    let replaced = || views.iter().filter(|view| view.workload.restart.is_some());
+    let wanted = || replaced().filter_map(|view| Some((view, view.wanted.filter(|wanted| *wanted > 0)?)));
+    if let Some((view, _)) = wanted().find(|(view, _)| view.pods.is_empty()) {
+        return without_any(view, now);
+    }
+    let Some(round) = round else {
+        let uids = replaced().flat_map(|view| view.pods.iter().map(|pod| pod.uid.clone())).collect();
+        return Next::Save(Round { since: now, uids });
+    };
+    let is_old = |pod: &&PodView| round.uids.contains(&pod.uid);
+    let mut old = replaced().flat_map(|view| view.pods.iter().filter(is_old).map(move |pod| (view, pod)));
+    if let Some((view, pod)) = old.clone().find(|(_, pod)| !pod.leaves) {
+        return Next::Delete { namespace: view.workload.namespace, pod: pod.name.clone() };
+    }
+    if let Some((view, pod)) = old.next() {
+        return wait(format!("waits for pod {} to end", view.pod(pod)));
+    }
+    for (view, wanted) in wanted() {
+        let new = || view.pods.iter().filter(|pod| !pod.leaves);
+        let ready = new().filter(|pod| pod.ready).count() as u64;
+        if ready < wanted {
+            let why = new().find(|pod| !pod.ready).map_or_else(|| "the next one is not made yet".to_owned(), |pod| not_ready(view, pod));
+            return wait(format!("waits for {}: {ready} of {wanted} new pods are Ready; {why}", view.workload));
+        }
+    }
+    Next::Done(told(views))
+}
+
+/// What would be replaced, in words that stay the same while pods come and go.
+pub fn changes(views: &[View]) -> Vec<String> {
+    let there = views.iter().filter(|view| view.wanted.is_some());
+    there.filter_map(|view| Some(format!("delete the pods of {}, since {}", view.workload, view.workload.restart?))).collect()
+}
+
+fn wait(message: String) -> Next {
+    Next::Wait { message, until: None }
+}
+
+fn without_any(view: &View, now: Timestamp) -> Next {
+    let limit = view.short_since.and_then(|since| since.checked_add(WITHOUT_ANY).ok());
+    if limit.is_none_or(|limit| now < limit) {
+        let message = format!("waits for {}, which has no pod at the moment", view.workload);
+        return Next::Wait { message, until: limit };
+    }
+    let workload = view.workload;
+    let text = format!("{workload} wants pods and has none: there is nothing to replace, and nobody does its work");
+    let found = failure("POD-001", text, "find out why no pod is made, then set spec.state to Paused and to Running again");
+    let commands = [
+        format!("oc -n {} describe {} {}", workload.namespace, workload.kind.kind.to_lowercase(), workload.name),
+        format!("oc -n {} get events --sort-by=.lastTimestamp", workload.namespace),
+    ];
+    Next::Fail(Box::new(Failure { component: Some(workload.component.to_owned()), ..look(found, commands) }))
+}
+
+/// Why a pod is not Ready, as far as it tells.
+pub fn not_ready(view: &View, pod: &PodView) -> String {
+    match pod.waits.first() {
+        Some((container, reason, _)) => format!("container {container} of pod {} waits: {reason}", view.pod(pod)),
+        None => format!("pod {} is not Ready yet", view.pod(pod)),
+    }
+}
+
+fn told(views: &[View]) -> String {
+    let replaced = || views.iter().filter(|view| view.workload.restart.is_some());
+    let names = |fits: &dyn Fn(&View) -> bool| -> String {
+        replaced().filter(|view| fits(view)).map(|view| view.workload.component).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = format!("new pods are Ready: {}", names(&|view| view.wanted.is_some_and(|wanted| wanted > 0)));
+    for (what, found) in [("not installed", names(&|view| view.wanted.is_none())), ("scaled to 0", names(&|view| view.wanted == Some(0)))] {
+        if !found.is_empty() {
+            text.push_str(&format!("; {what}: {found}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

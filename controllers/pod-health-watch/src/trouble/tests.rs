@@ -1,0 +1,121 @@
+use super::*;
+use crate::ledger::Source;
+use crate::workloads::WORKLOADS;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + seconds).unwrap()
+}
+
+fn run(rule: &str, first: i64, last: i64, weight: Weight) -> Run {
+    let source = Source {
+        uid: "1".to_owned(),
+        container: "cloud-controller-manager",
+        component: "cloud-controller-manager",
+        namespace: "openshift-cloud-controller-manager",
+        pod: "ccm-1".to_owned(),
+    };
+    Run { rule: rule.to_owned(), source, first: at(first), last: at(last), count: 9, line: "the line".to_owned(), weight }
+}
+
+fn with_pod(pod: PodView) -> View {
+    View { workload: &WORKLOADS[0], wanted: Some(2), short_since: None, pods: vec![pod] }
+}
+
+fn waiting(reason: &str, restarts: u64) -> PodView {
+    let waits = vec![("cloud-controller-manager".to_owned(), reason.to_owned(), "why".to_owned())];
+    PodView { name: "ccm-1".into(), uid: "1".into(), since: Some(at(0)), waits, restarts, ..PodView::default() }
+}
+
+fn judge(runs: &[Run], views: &[View], worse: &[Worse], accept: &[&str], now: i64) -> (Vec<String>, Wake) {
+    let catalogue = Catalogue::built_in();
+    let accept: Vec<String> = accept.iter().map(|id| (*id).to_owned()).collect();
+    let facts = Facts { runs: runs.to_vec(), catalogue, views, worse, update: None, accept: &accept, restarted: at(0), now: at(now) };
+    let (found, wake) = troubles(&facts);
+    (found.into_iter().map(|failure| failure.rule).collect(), wake)
+}
+
+#[test]
+fn a_fatal_run_holds_until_its_clear_time_after_the_last_line_unless_it_is_accepted() {
+    let runs = [run("CCM-001", 0, 30, Weight::Holds), run("NET-002", 0, 30, Weight::Breaks)];
+    assert_eq!(judge(&runs, &[], &[], &[], 31), (vec!["CCM-001".to_owned()], Some(at(630))));
+    assert_eq!(judge(&runs, &[], &[], &[], 630), (vec![], None));
+    assert!(judge(&runs, &[], &[], &["CCM-001"], 31).0.is_empty());
+}
+
+#[test]
+fn the_oldest_trouble_comes_first() {
+    let runs = [run("CCM-001", 20, 30, Weight::Holds), run("CCM-003", 10, 30, Weight::Holds)];
+    assert_eq!(judge(&runs, &[], &[], &[], 31).0, ["CCM-003", "CCM-001"]);
+}
+
+#[test]
+fn a_pod_that_does_not_run_holds_once_that_has_lasted() {
+    for (pod, now, expected, wake) in [
+        (waiting("CrashLoopBackOff", 3), 0, vec!["POD-002"], None),
+        // Once may be by design.
+        (waiting("CrashLoopBackOff", 1), 0, vec![], Some(300)),
+        (waiting("ImagePullBackOff", 0), 59, vec![], Some(60)),
+        (waiting("ErrImagePull", 0), 60, vec!["POD-003"], None),
+        (waiting("ContainerCreating", 0), 299, vec![], Some(300)),
+        (waiting("ContainerCreating", 0), 300, vec!["POD-004"], None),
+        (PodView { ready: true, waits: vec![], ..waiting("", 9) }, 900, vec![], None),
+        (PodView { leaves: true, ..waiting("CrashLoopBackOff", 9) }, 900, vec![], None),
+    ] {
+        let told = format!("{pod:?} at {now}");
+        let (found, when) = judge(&[], &[with_pod(pod)], &[], &[], now);
+        assert_eq!((found, when), (expected.into_iter().map(str::to_owned).collect(), wake.map(at)), "{told}");
+    }
+}
+
+#[test]
+fn an_operator_holds_after_two_minutes() {
+    let worse = [Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: "Degraded: because".into(), since: Some(at(0)) }];
+    assert_eq!(judge(&[], &[], &worse, &[], 119), (vec![], Some(at(120))));
+    assert_eq!(judge(&[], &[], &worse, &[], 120), (vec!["OPR-001".to_owned()], None));
+}
+
+#[test]
+fn a_container_that_took_too_much_memory_since_the_restart_holds_for_ten_minutes() {
+    let starved =
+        |when| PodView { ready: true, waits: vec![], starved: Some(("cloud-controller-manager".into(), at(when))), ..waiting("", 1) };
+    assert_eq!(judge(&[], &[with_pod(starved(5))], &[], &[], 6), (vec!["POD-005".to_owned()], Some(at(605))));
+    assert_eq!(judge(&[], &[with_pod(starved(5))], &[], &[], 605), (vec![], None));
+    assert_eq!(judge(&[], &[with_pod(starved(-5))], &[], &[], 6), (vec![], None), "before the restart");
+    let failure = of_starved(&with_pod(starved(5)), &starved(5), "cloud-controller-manager");
+    assert!(failure.look[1].ends_with("-c cloud-controller-manager --previous"), "{:?}", failure.look);
+}
+
+#[test]
+fn what_an_operator_says_of_itself_is_explained_like_a_line_in_a_log() {
+    let says =
+        "Degraded: VSphereCSIDriverOperatorCRDegraded: VMwareVSphereOperatorCheckDegraded: unable to find VM worker-1 by UUID 4217f5a8";
+    let worse = Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: says.into(), since: None };
+    let failure = of_operator(Catalogue::built_in(), &worse);
+    assert_eq!(failure.rule, "OPR-001");
+    assert!(failure.message.contains("; that is VIM-005: a node's virtual machine is in none of the vCenters"), "{}", failure.message);
+    assert!(failure.next.starts_with("find the node's virtual machine"), "{}", failure.next);
+    let worse = Worse { says: "Degraded: Found 1 unmanaged node(s)".into(), ..worse };
+    let failure = of_operator(Catalogue::built_in(), &worse);
+    assert!(failure.message.contains("that is CPMS-003: ") && failure.next.starts_with("delete a failed replacement"), "{failure:?}");
+    let worse = Worse { says: "Degraded: the flux is out of tune".into(), ..worse };
+    assert!(of_operator(Catalogue::built_in(), &worse).next.starts_with("mend what it says"));
+}
+
+#[test]
+fn an_explanation_says_what_why_where_to_look_and_what_to_do() {
+    let catalogue = Catalogue::built_in();
+    let failure = of_run(catalogue, &run("CCM-001", 0, 30, Weight::Holds));
+    assert_eq!(failure.component.as_deref(), Some("cloud-controller-manager"));
+    assert_eq!(failure.pod.as_deref(), Some("openshift-cloud-controller-manager/ccm-1"));
+    assert_eq!(failure.line.as_deref(), Some("the line"));
+    assert_eq!(failure.look[0], "oc -n openshift-cloud-controller-manager logs ccm-1 -c cloud-controller-manager");
+    assert!(failure.message.contains("has no user name and password") && failure.message.contains("; cause: "), "{}", failure.message);
+    let over = "then `oc -n openshift-cloud-controller-manager delete pod ccm-1` ends the hold, else it ends 10m after the last such line";
+    assert!(failure.next.contains(over) && failure.next.contains("spec.health.accept"), "{}", failure.next);
+    let restless = of_run(catalogue, &run("CCM-001", 0, 30, Weight::Breaks));
+    assert!(!restless.next.contains("the hold"), "{}", restless.next);
+    for rule in catalogue.rules() {
+        let failure = of_run(catalogue, &run(&rule.id, 0, 30, Weight::Holds));
+        assert!(failure.message.len() < 1024 && failure.next.len() < 512, "{}: nothing is cut off", rule.id);
+    }
+}
