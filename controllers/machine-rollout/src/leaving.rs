@@ -1,0 +1,155 @@
+//! How sets shrink to nothing: so many machines at once and no more; and who keeps one from leaving.
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+use vmi_kit::change::{Act, Change};
+use vmi_kit::kind::{MACHINE_SET, NODE, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
+use vmi_kit::{Kind, Migration};
+
+use crate::view::{Object, node_name, phase, replicas};
+
+/// A set whose machines leave, and those that are still there.
+pub struct Leaving {
+    pub set: Object,
+    pub machines: Vec<Object>,
+}
+
+/// To how many machines a set is reduced next, if it is.
+fn next(asked: i64, machines: i64, draining: i64) -> Option<i64> {
+    let to = (machines - draining).max(0);
+    (to < asked).then_some(to)
+}
+
+/// What can be reduced now.
+pub fn changes(all: &[Leaving], draining: i64) -> Vec<Change> {
+    let reduce = |leaving: &Leaving| {
+        let there = i64::try_from(leaving.machines.len()).unwrap_or(i64::MAX);
+        Some(scaled(&leaving.set, next(replicas(&leaving.set), there, draining)?))
+    };
+    all.iter().filter_map(reduce).collect()
+}
+
+/// A set told to have so many machines.
+pub fn scaled(set: &Object, to: i64) -> Change {
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": set.metadata.uid})];
+    if let Some(now) = set.data["spec"].get("replicas") {
+        operations.push(json!({"op": "test", "path": "/spec/replicas", "value": now}));
+    }
+    operations.push(json!({"op": "add", "path": "/spec/replicas", "value": to}));
+    let words = vec![format!("MachineSet {}: from {} machines to {to}", set.name_any(), replicas(set))];
+    Change { act: Act::Patch(MACHINE_SET, set.clone(), Value::Array(operations)), words }
+}
+
+/// What is waited for while machines leave: each machine that does, and who keeps it.
+pub fn told<'a>(m: &Migration, machines: impl IntoIterator<Item = &'a Object>) -> Vec<String> {
+    let (attachments, budgets) = (m.list(VOLUME_ATTACHMENT, ""), m.list(POD_DISRUPTION_BUDGET, ""));
+    let tell = |machine: &Object| {
+        let kept = culprits(machine, &attachments, &budgets);
+        let kept = if kept.is_empty() { String::new() } else { format!(", kept by {}", kept.join(" and ")) };
+        format!("Machine {} is {}{kept}", machine.name_any(), phase(machine))
+    };
+    machines.into_iter().map(tell).collect()
+}
+
+/// Who keeps a machine that is to leave: hooks, volumes, and while it is drained budgets that allow no eviction.
+fn culprits(machine: &DynamicObject, attachments: &[Object], budgets: &[Object]) -> Vec<String> {
+    if machine.metadata.deletion_timestamp.is_none() {
+        return Vec::new();
+    }
+    let hooks = |stage: &str| {
+        let listed = machine.data["spec"]["lifecycleHooks"][stage].as_array().cloned().unwrap_or_default();
+        let text = |hook: &Value, field: &str| hook[field].as_str().unwrap_or_default().to_owned();
+        listed.iter().map(|hook| format!("the {stage} hook {} of {}", text(hook, "name"), text(hook, "owner"))).collect::<Vec<_>>()
+    };
+    let conditions = machine.data["status"]["conditions"].as_array().into_iter().flatten();
+    let drained = conditions.into_iter().any(|condition| condition["type"] == "Drained" && condition["status"] == "True");
+    if !drained {
+        let before = hooks("preDrain");
+        if !before.is_empty() {
+            return before;
+        }
+        let blocks = |budget: &&Object| {
+            let status = &budget.data["status"];
+            status["disruptionsAllowed"] == 0 && status["expectedPods"].as_i64().is_some_and(|pods| pods > 0)
+        };
+        let name = |budget: &Object| format!("PodDisruptionBudget {}, which allows no eviction now", named(budget));
+        return budgets.iter().filter(blocks).map(name).take(3).collect();
+    }
+    let here = |attachment: &&Object| attachment.data["spec"]["nodeName"].as_str().is_some_and(|node| Some(node) == node_name(machine));
+    let volume =
+        |attachment: &Object| format!("volume {}", attachment.data["spec"]["source"]["persistentVolumeName"].as_str().unwrap_or("?"));
+    attachments.iter().filter(here).map(volume).take(3).chain(hooks("preTerminate")).collect()
+}
+
+fn named(object: &DynamicObject) -> String {
+    format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Nodes of these names that are still there, and volumes still attached to them.
+pub fn left_of(m: &Migration, nodes: &[String]) -> Vec<String> {
+    let there = |kind: Kind, name: &str| m.get(kind, "", name).is_some();
+    let attached = m.list(VOLUME_ATTACHMENT, "");
+    let attached = attached.iter().filter_map(|attachment| {
+        let node = attachment.data["spec"]["nodeName"].as_str().filter(|node| nodes.iter().any(|name| name == node))?;
+        Some(format!("VolumeAttachment {} of Node {node}", attachment.name_any()))
+    });
+    nodes.iter().filter(|name| there(NODE, name)).map(|name| format!("Node {name}")).chain(attached).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Arc::new(serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn only_so_many_leave_at_once_until_none_is_left() {
+        for (asked, machines, draining, to) in [
+            (3, 3, 1, Some(2)),
+            (2, 3, 1, None),
+            (2, 2, 1, Some(1)),
+            (3, 3, 2, Some(1)),
+            (1, 1, 10, Some(0)),
+            (0, 1, 1, None),
+            (4, 0, 1, Some(0)),
+            (0, 0, 1, None),
+        ] {
+            assert_eq!(next(asked, machines, draining), to, "{asked} {machines} {draining}");
+        }
+    }
+
+    #[test]
+    fn whoever_keeps_a_machine_is_named() {
+        let machine = |drained: &str, hooks: Value| {
+            object(json!({"metadata": {"name": "m", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"lifecycleHooks": hooks},
+                "status": {"phase": "Deleting", "nodeRef": {"name": "n"}, "conditions": [{"type": "Drained", "status": drained}]}}))
+        };
+        let budget = |name: &str, allowed: i64, pods: i64| {
+            object(
+                json!({"metadata": {"name": name, "namespace": "shop"}, "status": {"disruptionsAllowed": allowed, "expectedPods": pods}}),
+            )
+        };
+        let attachment = |node: &str| {
+            object(
+                json!({"metadata": {"name": "va"}, "spec": {"nodeName": node, "source": {"persistentVolumeName": format!("pv-of-{node}")}}}),
+            )
+        };
+        let hook = |stage: &str| json!({stage: [{"name": "h", "owner": "o"}]});
+        let budgets = [budget("free", 1, 3), budget("empty", 0, 0), budget("tight", 0, 2)];
+        let attachments = [attachment("n"), attachment("other")];
+        let kept = |drained: &str, hooks: Value| culprits(&machine(drained, hooks), &attachments, &budgets);
+        assert_eq!(kept("False", json!({})), ["PodDisruptionBudget shop/tight, which allows no eviction now"]);
+        assert_eq!(kept("False", hook("preDrain")), ["the preDrain hook h of o"]);
+        assert_eq!(kept("True", hook("preDrain")), ["volume pv-of-n"], "drained already");
+        assert_eq!(kept("True", hook("preTerminate")), ["volume pv-of-n", "the preTerminate hook h of o"]);
+        let stays = object(json!({"metadata": {"name": "m"}, "spec": {"lifecycleHooks": hook("preDrain")}}));
+        assert!(culprits(&stays, &attachments, &budgets).is_empty(), "one that is not to leave is kept by nobody");
+    }
+}

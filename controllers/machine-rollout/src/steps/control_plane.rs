@@ -1,0 +1,229 @@
+//! Step 12: the control plane machine set is told to be on the target, and rolls there master by master; on the way back to the source.
+
+use std::time::Duration;
+
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use vmi_crds::graph::StepName;
+use vmi_crds::spec::State;
+use vmi_crds::status::StepState;
+use vmi_intent::control_plane_set::{domains, of_masters, on_domains};
+use vmi_intent::provider::is_in;
+use vmi_kit::change::{self, Act, Change};
+use vmi_kit::kind::{CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, MACHINE};
+use vmi_kit::turn::{rolling_back, turn};
+use vmi_kit::{Migration, Reading, Report, Seen, Step, Stop, Writer, failure};
+
+use super::{failed, few, planning, stuck};
+use crate::leaving;
+use crate::plane::{Goal, Next, Saved, complete, next};
+use crate::view::{NAMESPACE, Object, is_master, phase, server};
+
+/// What step 3 saved of the set.
+const SAVED: &str = "cpms";
+const OBJECT: &str = "ControlPlaneMachineSet openshift-machine-api/cluster";
+/// A new etcd member has to catch up before the old one goes.
+const A_MASTER: Duration = Duration::from_secs(3600);
+
+/// Step 12.
+pub struct ControlPlaneReady;
+
+impl Step for ControlPlaneReady {
+    const NAME: StepName = StepName::ControlPlaneReady;
+    type Act = Change;
+
+    async fn observe(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
+        let servers = m.targets().into_iter().map(str::to_owned).collect();
+        let named = m.spec().control_plane.as_ref().map(|plane| plane.failure_domains.clone());
+        let named = named.unwrap_or_else(|| m.spec().failure_domains.iter().map(|domain| domain.name.clone()).collect());
+        let (base, end) = before(m)?;
+        roll(m, &Goal { spec: on_domains(&base, &named), servers, end }, "Ready")
+    }
+
+    async fn observe_undo(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
+        let (base, end) = before(m)?;
+        // What was saved says itself where the masters were.
+        let spec = if m.saved(SAVED).is_some() { base } else { on_domains(&base, &source_domains(m)) };
+        roll(m, &Goal { spec, servers: m.sources(), end }, "Undone")
+    }
+
+    async fn act(&self, _m: &Migration, act: Change, writer: &mut Writer<'_>) -> Result<(), Stop> {
+        act.make(writer).await
+    }
+
+    fn deadline(&self, m: &Migration) -> Duration {
+        A_MASTER * u32::try_from(masters(m).len().max(3)).unwrap_or(3)
+    }
+
+    fn stuck(&self, _m: &Migration) -> Vec<String> {
+        let mut all = stuck();
+        all.push("oc -n openshift-machine-api get controlplanemachineset cluster -o yaml".to_owned());
+        all.push("oc get clusteroperator etcd control-plane-machine-set -o yaml".to_owned());
+        all
+    }
+}
+
+fn set(m: &Migration) -> Option<Object> {
+    m.get(CONTROL_PLANE_MACHINE_SET, NAMESPACE, "cluster")
+}
+
+fn masters(m: &Migration) -> Vec<Object> {
+    let mut masters: Vec<Object> = m.list(MACHINE, NAMESPACE).into_iter().filter(|machine| is_master(machine)).collect();
+    masters.sort_by_key(|object| object.name_any());
+    masters
+}
+
+/// The set's spec as it was before the migration, and what becomes of the set in the end.
+fn before(m: &Migration) -> Result<(Value, Option<Value>), Stop> {
+    let live = set(m);
+    if let Some(value) = m.saved(SAVED) {
+        let saved: Saved = serde_json::from_value(value).map_err(|error| {
+            let secret = format!("{}/{}", m.cx.namespace, vmi_kit::saved::secret_name(&m.name()));
+            let text = format!("key {SAVED} of Secret {secret}, which holds the control plane machine set, cannot be read: {error}");
+            Stop::from(failure("ROL-004", text, "was it edited, or written by another release? put back what it was, then resume"))
+        })?;
+        let end = saved.end();
+        return Ok((saved.spec, end));
+    }
+    match live {
+        // It is saved only once the migration has started.
+        Some(set) if planning(m) => {
+            let saved = Saved { spec: set.data["spec"].clone() };
+            let end = saved.end();
+            Ok((saved.spec, end))
+        }
+        Some(set) => Ok((set.data["spec"].clone(), None)),
+        None => {
+            let masters = masters(m);
+            let first = masters.first().ok_or_else(|| Stop::again("there is no Machine of the control plane"))?;
+            Ok((of_masters(&serde_json::to_value(first.as_ref()).map_err(Stop::again)?, masters.len()), None))
+        }
+    }
+}
+
+fn infrastructure_domains(m: &Migration) -> Vec<Value> {
+    let infrastructure = m.infrastructure();
+    let listed = infrastructure.as_ref().map(|object| &object.data["spec"]["platformSpec"]["vsphere"]["failureDomains"]);
+    listed.and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+fn names<'a>(domains: impl Iterator<Item = &'a Value>) -> Vec<String> {
+    domains.filter_map(|domain| domain["name"].as_str()).map(str::to_owned).collect()
+}
+
+fn source_domains(m: &Migration) -> Vec<String> {
+    let sources = m.sources();
+    let there = |domain: &&Value| sources.iter().any(|source| domain["server"] == source.as_str());
+    names(infrastructure_domains(m).iter().filter(there))
+}
+
+/// One look: what to do next, or what is waited for.
+fn roll(m: &Migration, goal: &Goal, reason: &'static str) -> Result<Seen<Change>, Stop> {
+    let (set, masters) = (set(m), masters(m));
+    let etcd = m.get(CLUSTER_OPERATOR, "", "etcd");
+    let rolled = set.as_ref().map(|set| complete(set, &masters, goal, etcd.as_deref()));
+    let act = next(set.as_deref(), &masters, goal, rolled == Some(Ok(())));
+    let lost: Vec<String> = masters.iter().filter(|master| phase(master) == "Failed").map(told).collect();
+    if !lost.is_empty() && act == Next::Wait {
+        return Err(failed(&lost).into());
+    }
+    let change = match (act, set) {
+        (Next::Done, _) => {
+            return Ok(Seen::done(reason, format!("{} control plane machines serve on {}", masters.len(), goal.servers.join(", "))));
+        }
+        (Next::Wait, _) | (_, None) if act != Next::Create => return Ok(Seen::waiting(rolling(m, &masters, goal, rolled))),
+        // It knows where to and was only braked.
+        (Next::Update, Some(set)) if set.data["spec"]["state"] == "Active" && domains(&set.data["spec"]) == domains(&goal.spec) => {
+            let words = format!("{OBJECT}: strategy RollingUpdate, so that its machines are replaced again");
+            replace(set, "/spec/strategy", &json!({"type": "RollingUpdate"}), words)
+        }
+        (Next::Update, Some(set)) => {
+            let words = format!(
+                "{OBJECT}: failure domains from {} to {}, Active, RollingUpdate: {} machines are replaced one after the other",
+                listed(&set.data["spec"]),
+                listed(&goal.spec),
+                masters.len()
+            );
+            replace(set, "/spec", &goal.spec("RollingUpdate"), words)
+        }
+        (Next::PutBack, Some(set)) => {
+            let strategy = goal.end.clone().unwrap_or_default();
+            let words = format!("{OBJECT}: strategy {} put back", strategy["type"].as_str().unwrap_or_default());
+            replace(set, "/spec/strategy", &strategy, words)
+        }
+        (Next::Delete, Some(set)) => {
+            let words = vec![format!("{OBJECT}: deleted, since it was not at work before; its operator makes an inactive one")];
+            Change { act: Act::Delete(CONTROL_PLANE_MACHINE_SET, set), words }
+        }
+        _ => creating(m, &masters, goal)?,
+    };
+    Ok(change::todo(vec![change]).unwrap_or_else(|| Seen::waiting("is looked at again")))
+}
+
+fn listed(spec: &Value) -> String {
+    let names = domains(spec);
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Its operator takes a new one only for the masters as they are; it moves nothing until it is told where to.
+fn creating(m: &Migration, masters: &[Object], goal: &Goal) -> Result<Change, Stop> {
+    let all = infrastructure_domains(m);
+    let used = |domain: &&Value| masters.iter().any(|master| is_in(&master.data["spec"]["providerSpec"]["value"]["workspace"], domain));
+    let now = names(all.iter().filter(used));
+    if now.is_empty() {
+        let text = "no failure domain in Infrastructure is where a control plane machine is, string by string".to_owned();
+        return Err(failure("ROL-005", text, "correct the failure domain that should be the masters', then resume").into());
+    }
+    let words = vec![format!("{OBJECT}: made for the masters as they are, in {}, to be moved then", now.join(", "))];
+    let spec = Goal { spec: on_domains(&goal.spec, &now), ..goal.clone() }.spec("OnDelete");
+    let body = json!({
+        "apiVersion": CONTROL_PLANE_MACHINE_SET.api_version(), "kind": CONTROL_PLANE_MACHINE_SET.kind,
+        "metadata": {"name": "cluster", "namespace": NAMESPACE}, "spec": spec,
+    });
+    Ok(Change { act: Act::Create(CONTROL_PLANE_MACHINE_SET, body), words })
+}
+
+/// Written only if nobody has changed the spec since it was seen; its status changes all the time.
+fn replace(set: Object, path: &str, value: &Value, words: String) -> Change {
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": set.metadata.uid},
+        {"op": "test", "path": "/metadata/generation", "value": set.metadata.generation},
+        {"op": "replace", "path": path, "value": value},
+    ]);
+    Change { act: Act::Patch(CONTROL_PLANE_MACHINE_SET, set, operations), words: vec![words] }
+}
+
+fn told(master: &Object) -> String {
+    let error = master.data["status"]["errorMessage"].as_str().map(|text| format!(" ({text})")).unwrap_or_default();
+    format!("Machine {} is {} on {}{error}", master.name_any(), phase(master), server(master))
+}
+
+/// How far it is, machine by machine.
+fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result<(), String>>) -> String {
+    let there = masters.iter().filter(|master| phase(master) == "Running" && goal.servers.iter().any(|wanted| wanted == server(master)));
+    let missing = rolled.and_then(Result::err).unwrap_or_else(|| "its operator makes the inactive control plane machine set".to_owned());
+    let (count, servers) = (there.count(), goal.servers.join(", "));
+    let going = masters.iter().filter(|master| phase(master) == "Deleting");
+    let mut lines: Vec<String> = masters.iter().filter(|master| phase(master) != "Deleting").map(told).collect();
+    lines.extend(leaving::told(m, going));
+    format!("{count} control plane machines serve on {servers}: {}; {missing}", few(&lines))
+}
+
+/// The brake is level: while the migration is paused, or held on its way forward, the set replaces no machine by itself.
+pub async fn brake(m: &Migration, report: &mut Report) -> Result<(), Stop> {
+    const NAME: StepName = StepName::ControlPlaneReady;
+    let rolls = matches!(report.step(NAME).state, StepState::Active | StepState::Failed);
+    let stops = m.spec().state == State::Paused || (m.vmi.is_true("Held") && !rolling_back(&m.vmi));
+    let Some(set) = set(m).filter(|set| rolls && stops && set.metadata.deletion_timestamp.is_none()) else { return Ok(()) };
+    let spec = &set.data["spec"];
+    if spec["state"] != "Active" || spec["strategy"]["type"] == "OnDelete" {
+        return Ok(());
+    }
+    let mut writer = Writer::new(m, NAME, turn(&m.vmi, NAME));
+    let words = format!("{OBJECT}: strategy OnDelete, so that no machine is replaced meanwhile");
+    let outcome = replace(set, "/spec/strategy", &json!({"type": "OnDelete"}), words).make(&mut writer).await;
+    for line in writer.done() {
+        report.log(NAME, line);
+    }
+    outcome
+}

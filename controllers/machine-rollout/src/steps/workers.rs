@@ -1,0 +1,149 @@
+//! Step 11: on the target every set of the source has one of its own, and its machines serve.
+
+use std::time::Duration;
+
+use kube::ResourceExt;
+use serde_json::json;
+use vmi_crds::graph::StepName;
+use vmi_crds::spec::SourceRetirement;
+use vmi_kit::change::{self, Act, Change};
+use vmi_kit::kind::{MACHINE_AUTOSCALER, MACHINE_SET};
+use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+
+use super::{failed, planning, progress, sets, stuck, waiting, workers_undo};
+use crate::leaving::scaled;
+use crate::ramp::{self, Growing};
+use crate::view::{NAMESPACE, Object, replicas};
+use crate::wanted::{Known, Wanted, is_ours, wanted};
+
+/// For each batch: a template may have to be copied to every host first.
+const A_BATCH: Duration = Duration::from_secs(1800);
+
+/// Step 11.
+pub struct WorkersReady;
+
+impl Step for WorkersReady {
+    const NAME: StepName = StepName::WorkersReady;
+    type Act = Change;
+
+    async fn observe(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
+        let wanted = asked_for(m)?;
+        let mut made = Vec::new();
+        let mut changes = Vec::new();
+        for set in &wanted {
+            match there(m, set)? {
+                Some(object) => made.push((set, object)),
+                None => changes.push(making(set)),
+            }
+        }
+        if planning(m) {
+            changes.extend(retargeted(m, &wanted));
+        }
+        if let Some(todo) = change::todo(changes) {
+            return Ok(todo);
+        }
+        if let Some(open) = growing(m, &made)? {
+            return Ok(open);
+        }
+        let ready = || Seen::done("Ready", told(m, &wanted));
+        Ok(change::todo(retargeted(m, &wanted)).unwrap_or_else(ready))
+    }
+
+    async fn observe_undo(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
+        Ok(workers_undo::observe(m))
+    }
+
+    async fn act(&self, _m: &Migration, act: Change, writer: &mut Writer<'_>) -> Result<(), Stop> {
+        act.make(writer).await
+    }
+
+    fn deadline(&self, m: &Migration) -> Duration {
+        let machines = asked_for(m).map_or(0, |all| all.iter().map(|set| set.replicas).sum::<i64>());
+        let batches = machines / i64::from(m.spec().rollout.batch.max(1));
+        A_BATCH * u32::try_from(batches + 2).unwrap_or(2)
+    }
+
+    fn stuck(&self, _m: &Migration) -> Vec<String> {
+        stuck()
+    }
+}
+
+fn asked_for(m: &Migration) -> Result<Vec<Wanted>, Stop> {
+    let id = m.infrastructure_id().ok_or_else(|| Stop::again("Infrastructure cluster has no status.infrastructureName"))?;
+    let (sets, sources, uid) = (sets(m), m.sources(), m.uid());
+    let known = Known { spec: m.spec(), sets: &sets, sources: &sources, uid: &uid, infrastructure_id: &id };
+    let next = "make a MachineSet on the source that the new ones are to be like, then resume";
+    wanted(&known).map_err(|why| failure("ROL-003", why, next).into())
+}
+
+/// The set, where it is made already. One that somebody else made under its name stays theirs.
+fn there(m: &Migration, wanted: &Wanted) -> Result<Option<Object>, Stop> {
+    let Some(set) = m.get(MACHINE_SET, NAMESPACE, &wanted.name) else { return Ok(None) };
+    if is_ours(&set, &m.uid()) {
+        return Ok(Some(set));
+    }
+    let text = format!("MachineSet {} is to be made, but somebody else has made one of that name", wanted.name);
+    Err(failure("ROL-001", text, "rename or delete it, then set spec.state to Paused and to Running again").into())
+}
+
+fn making(set: &Wanted) -> Change {
+    let words = format!(
+        "MachineSet {}: made like {} in failure domain {} on {}, for {} machines",
+        set.name, set.source, set.domain, set.server, set.replicas
+    );
+    Change { act: Act::Create(MACHINE_SET, set.object.clone()), words: vec![words] }
+}
+
+/// What is left to be done or waited for until all machines serve; none where they do.
+fn growing(m: &Migration, made: &[(&Wanted, Object)]) -> Result<Option<Seen<Change>>, Stop> {
+    let (mut all, mut coming, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+    for (wanted, set) in made {
+        let seen = progress(m, set, &wanted.labels);
+        all.push(Growing { place: &wanted.domain, wanted: wanted.replicas, asked: replicas(set), up: seen.up });
+        coming.extend(seen.coming);
+        lost.extend(seen.failed);
+    }
+    if !lost.is_empty() {
+        return Err(failed(&lost).into());
+    }
+    if let Some((at, to)) = ramp::next(&all, i64::from(m.spec().rollout.batch), true) {
+        return Ok(change::todo(vec![scaled(&made[at].1, to)]));
+    }
+    Ok((!ramp::done(&all)).then(|| Seen::waiting(waiting(&all, &coming, "the target"))))
+}
+
+/// Autoscalers that still look after a set of the source that has one on the target now. In Keep both stay.
+fn retargeted(m: &Migration, wanted: &[Wanted]) -> Vec<Change> {
+    if m.spec().source_retirement == SourceRetirement::Keep {
+        return Vec::new();
+    }
+    let autoscalers = m.list(MACHINE_AUTOSCALER, NAMESPACE);
+    let turned = |autoscaler: &Object| {
+        let target = target_of(autoscaler)?;
+        let set = wanted.iter().find(|set| set.source == target)?;
+        Some(retarget(autoscaler, target, &set.name))
+    };
+    autoscalers.iter().filter_map(turned).collect()
+}
+
+/// The MachineSet that an autoscaler looks after.
+pub fn target_of(autoscaler: &Object) -> Option<&str> {
+    let target = &autoscaler.data["spec"]["scaleTargetRef"];
+    target["name"].as_str().filter(|_| target["kind"] == "MachineSet")
+}
+
+/// An autoscaler that looks after another set; its bounds stay.
+pub fn retarget(autoscaler: &Object, from: &str, to: &str) -> Change {
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": autoscaler.metadata.uid},
+        {"op": "test", "path": "/spec/scaleTargetRef/name", "value": from},
+        {"op": "replace", "path": "/spec/scaleTargetRef/name", "value": to},
+    ]);
+    let words = vec![format!("MachineAutoscaler {}: looks after MachineSet {to} instead of {from}", autoscaler.name_any())];
+    Change { act: Act::Patch(MACHINE_AUTOSCALER, autoscaler.clone(), operations), words }
+}
+
+fn told(m: &Migration, wanted: &[Wanted]) -> String {
+    let machines: i64 = wanted.iter().map(|set| set.replicas).sum();
+    format!("{} sets have {machines} machines on {}, and all of them serve", wanted.len(), m.targets().join(", "))
+}

@@ -1,0 +1,141 @@
+//! Which sets the vmi asks for on the target. Pure.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+use vmi_crds::spec::{SourceRetirement, VSphereMigrationInfraSpec};
+use vmi_intent::machine_sets::{carried_over, name};
+use vmi_kit::saved::OWNER;
+
+use crate::view::{Object, replicas, set_server};
+
+/// On a set of ours: the source's set it stands for.
+pub const SOURCE_SET: &str = "config.openshift.io/vmi-source-machineset";
+/// On a set of ours: the failure domain it is in.
+pub const DOMAIN: &str = "config.openshift.io/vmi-failure-domain";
+const NODE_REGION: &str = "topology.kubernetes.io/region";
+const NODE_ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A set to be made on the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    pub name: String,
+    /// The source's set it stands for, or in Keep the one it is modelled on.
+    pub source: String,
+    pub domain: String,
+    pub server: String,
+    pub replicas: i64,
+    /// The set, with no machine yet.
+    pub object: Value,
+    /// Labels its nodes have to have.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What is known when it is decided.
+pub struct Known<'a> {
+    pub spec: &'a VSphereMigrationInfraSpec,
+    /// Every MachineSet there is.
+    pub sets: &'a [Object],
+    /// The vCenters to move from.
+    pub sources: &'a [String],
+    /// The vmi's UID, by which a set is known as ours.
+    pub uid: &'a str,
+    pub infrastructure_id: &'a str,
+}
+
+/// Whether the migration made the set.
+pub fn is_ours(set: &DynamicObject, uid: &str) -> bool {
+    set.annotations().get(OWNER).is_some_and(|owner| owner == uid)
+}
+
+/// The sets whose machines are on a source, by name. What another platform or another vCenter has is none of them.
+pub fn of_the_source(sets: &[Object], sources: &[String], uid: &str) -> Vec<Object> {
+    let mut found: Vec<Object> =
+        sets.iter().filter(|set| sources.iter().any(|source| source == set_server(set)) && !is_ours(set, uid)).cloned().collect();
+    found.sort_by_key(|object| object.name_any());
+    found
+}
+
+/// Every set that is asked for, or why that cannot be said.
+pub fn wanted(known: &Known<'_>) -> Result<Vec<Wanted>, String> {
+    let sources = of_the_source(known.sets, known.sources, known.uid);
+    match known.spec.source_retirement {
+        SourceRetirement::Remove => Ok(carried(known, &sources)),
+        SourceRetirement::Keep => added(known, &sources),
+    }
+}
+
+/// In Remove every set of the source, each in one failure domain, one after the other, unless the vmi says otherwise.
+fn carried(known: &Known<'_>, sources: &[Object]) -> Vec<Wanted> {
+    let mut all = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        let own = source.name_any();
+        let said = known.spec.machine_sets.iter().find(|set| set.name == own);
+        // What was made already stays where it is, also if another set has come or gone since.
+        let made = known.sets.iter().find(|set| is_ours(set, known.uid) && set.annotations().get(SOURCE_SET) == Some(&own));
+        let made = made.and_then(|set| set.annotations().get(DOMAIN).cloned());
+        let domains = said.map(|set| set.failure_domains.clone()).filter(|domains| !domains.is_empty());
+        let domains = domains.unwrap_or_else(|| vec![made.unwrap_or_else(|| turn(known, at))]);
+        let total = said.and_then(|set| set.replicas).map_or_else(|| replicas(source), i64::from);
+        for (index, domain) in domains.iter().enumerate() {
+            let marks = [(OWNER, known.uid), (SOURCE_SET, own.as_str()), (DOMAIN, domain.as_str())];
+            all.extend(one(known, source, &name(&own, domain), domain, share(total, domains.len(), index), &marks));
+        }
+    }
+    all
+}
+
+/// In Keep the sets that are named, made like the source's plainest workers.
+fn added(known: &Known<'_>, sources: &[Object]) -> Result<Vec<Wanted>, String> {
+    let template = |set: &Object| set.data["spec"]["template"].clone();
+    let plain = |set: &&Object| {
+        let template = template(set);
+        let taints = template["spec"]["taints"].as_array().is_some_and(|taints| !taints.is_empty());
+        let role = template["metadata"]["labels"]["machine.openshift.io/cluster-api-machine-role"] != "worker";
+        (taints, role, set.name_any())
+    };
+    let Some(model) = sources.iter().min_by_key(plain) else {
+        return Err(format!("no MachineSet makes machines on {}, so there is none to make the new ones like", known.sources.join(", ")));
+    };
+    let mut all = Vec::new();
+    for (at, said) in known.spec.machine_sets.iter().enumerate() {
+        let domains = if said.failure_domains.is_empty() { vec![turn(known, at)] } else { said.failure_domains.clone() };
+        let total = said.replicas.map_or_else(|| replicas(model), i64::from);
+        for (index, domain) in domains.iter().enumerate() {
+            let called = if domains.len() == 1 { said.name.clone() } else { name(&said.name, domain) };
+            let marks = [(OWNER, known.uid), (DOMAIN, domain.as_str())];
+            all.extend(one(known, model, &called, domain, share(total, domains.len(), index), &marks));
+        }
+    }
+    Ok(all)
+}
+
+fn one(known: &Known<'_>, source: &Object, called: &str, domain: &str, replicas: i64, marks: &[(&str, &str)]) -> Option<Wanted> {
+    let domain = known.spec.failure_domains.iter().find(|known| known.name == domain)?;
+    let body = serde_json::to_value(source.as_ref()).ok()?;
+    let object = carried_over(&body, called, &json!(domain), known.infrastructure_id, marks);
+    let said = object["spec"]["template"]["spec"]["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    let mut labels: BTreeMap<String, String> =
+        said.into_iter().filter_map(|(label, value)| Some((label, value.as_str()?.to_owned()))).collect();
+    labels.insert(NODE_REGION.to_owned(), domain.region.clone());
+    labels.insert(NODE_ZONE.to_owned(), domain.zone.clone());
+    let (domain, server) = (domain.name.clone(), domain.server.clone());
+    Some(Wanted { name: called.to_owned(), source: source.name_any(), domain, server, replicas, object, labels })
+}
+
+/// The failure domain whose turn it is.
+fn turn(known: &Known<'_>, at: usize) -> String {
+    let domains = &known.spec.failure_domains;
+    domains.get(at % domains.len().max(1)).map(|domain| domain.name.clone()).unwrap_or_default()
+}
+
+/// An even share of the machines.
+fn share(total: i64, parts: usize, index: usize) -> i64 {
+    let (parts, index) = (i64::try_from(parts).unwrap_or(1).max(1), i64::try_from(index).unwrap_or_default());
+    total / parts + i64::from(index < total % parts)
+}
+
+#[cfg(test)]
+mod tests;
