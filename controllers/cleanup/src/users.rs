@@ -1,0 +1,158 @@
+//! Who still names the source: machines, their sets and the control plane's set.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+use vmi_kit::Migration;
+use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_SET};
+
+use crate::MACHINES;
+
+const SET_LABEL: &str = "machine.openshift.io/cluster-api-machineset";
+
+/// All that can name a vCenter or a failure domain.
+pub struct Users<'a> {
+    machines: Vec<Arc<DynamicObject>>,
+    sets: Vec<Arc<DynamicObject>>,
+    control_plane: Option<Arc<DynamicObject>>,
+    /// Infrastructure's spec.
+    infrastructure: &'a Value,
+    /// The source's vCenters.
+    servers: Vec<String>,
+}
+
+impl<'a> Users<'a> {
+    /// As they are now.
+    pub fn of(m: &Migration, infrastructure: &'a Value) -> Self {
+        Self {
+            machines: m.list(MACHINE, MACHINES),
+            sets: m.list(MACHINE_SET, MACHINES),
+            control_plane: m.get(CONTROL_PLANE_MACHINE_SET, MACHINES, "cluster"),
+            infrastructure,
+            servers: m.sources(),
+        }
+    }
+
+    fn is_source(&self, provider: &Value) -> bool {
+        provider["workspace"]["server"].as_str().is_some_and(|server| self.servers.iter().any(|source| source == server))
+    }
+
+    fn source_sets(&self) -> impl Iterator<Item = &Arc<DynamicObject>> {
+        self.sets.iter().filter(|set| self.is_source(&set.data["spec"]["template"]["spec"]["providerSpec"]["value"]))
+    }
+
+    fn has_machines(&self, set: &DynamicObject) -> bool {
+        let name = set.name_any();
+        let of_set = |machine: &Arc<DynamicObject>| machine.labels().get(SET_LABEL).is_some_and(|label| *label == name);
+        // Without a number there is one.
+        set.data["spec"]["replicas"].as_i64() != Some(0) || self.machines.iter().any(of_set)
+    }
+
+    /// A set of the source that makes no machines and has none: nothing but a template is left of it.
+    pub fn empty_set(&self) -> Option<Arc<DynamicObject>> {
+        self.source_sets().find(|set| !self.has_machines(set)).cloned()
+    }
+
+    /// Those that would lose the ground under their feet if the source went, by name.
+    pub fn in_the_way(&self) -> Vec<String> {
+        let machines = self.machines.iter().filter(|machine| self.is_source(&machine.data["spec"]["providerSpec"]["value"]));
+        let mut found: Vec<String> = machines.map(|machine| format!("Machine {}", machine.name_any())).collect();
+        let sets = self.source_sets().filter(|set| self.has_machines(set));
+        found.extend(sets.map(|set| format!("MachineSet {}", set.name_any())));
+        found.extend(self.control_plane_domains());
+        found
+    }
+
+    /// Failure domains of the control plane machine set that are the source's or are not known at all.
+    fn control_plane_domains(&self) -> Vec<String> {
+        let Some(set) = &self.control_plane else { return Vec::new() };
+        let template = &set.data["spec"]["template"]["machines_v1beta1_machine_openshift_io"];
+        let known = list(&self.infrastructure["platformSpec"]["vsphere"]["failureDomains"]);
+        let stays = |name: &str| {
+            let domain = known.clone().find(|domain| domain["name"] == name);
+            domain.is_some_and(|domain| domain["server"].as_str().is_some_and(|server| self.servers.iter().all(|source| source != server)))
+        };
+        let named = list(&template["failureDomains"]["vsphere"]).filter_map(|domain| domain["name"].as_str());
+        let mut found: Vec<String> = named
+            .filter(|name| !stays(name))
+            .map(|name| format!("ControlPlaneMachineSet {} with failure domain {name}", set.name_any()))
+            .collect();
+        if self.is_source(&template["spec"]["providerSpec"]["value"]) {
+            found.push(format!("ControlPlaneMachineSet {} with its template", set.name_any()));
+        }
+        found
+    }
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> Arc<DynamicObject> {
+        Arc::new(serde_json::from_value(value.clone()).unwrap())
+    }
+
+    fn machine(name: &str, server: &str, set: &str) -> Arc<DynamicObject> {
+        let provider = json!({"value": {"workspace": {"server": server}}});
+        object(&json!({"metadata": {"name": name, "labels": {SET_LABEL: set}}, "spec": {"providerSpec": provider}}))
+    }
+
+    fn set(name: &str, server: &str, replicas: &Value) -> Arc<DynamicObject> {
+        let provider = json!({"value": {"workspace": {"server": server}}});
+        object(&json!({"metadata": {"name": name}, "spec": {"replicas": replicas, "template": {"spec": {"providerSpec": provider}}}}))
+    }
+
+    fn control_plane(domains: &[&str], server: &str) -> Arc<DynamicObject> {
+        let domains: Vec<Value> = domains.iter().map(|name| json!({"name": name})).collect();
+        let template = json!({"failureDomains": {"platform": "VSphere", "vsphere": domains},
+            "spec": {"providerSpec": {"value": {"workspace": {"server": server}}}}});
+        object(&json!({"metadata": {"name": "cluster"}, "spec": {"template": {"machines_v1beta1_machine_openshift_io": template}}}))
+    }
+
+    fn infrastructure() -> Value {
+        json!({"platformSpec": {"vsphere": {"failureDomains": [{"name": "fd-a", "server": "a"}, {"name": "fd-b", "server": "b"}]}}})
+    }
+
+    #[test]
+    fn whoever_is_on_the_source_is_in_the_way_and_nobody_else() {
+        let machines = vec![machine("new", "b", "new"), machine("metal", "", "metal"), machine("old", "a", "old")];
+        let sets =
+            vec![set("one", "a", &json!(1)), set("unsaid", "a", &Value::Null), set("new", "b", &json!(3)), set("old", "a", &json!(0))];
+        let infrastructure = infrastructure();
+        let mut users = Users { machines, sets, control_plane: None, infrastructure: &infrastructure, servers: vec!["a".to_owned()] };
+        assert_eq!(users.in_the_way(), ["Machine old", "MachineSet one", "MachineSet unsaid", "MachineSet old"]);
+        assert!(users.empty_set().is_none());
+        users.machines.pop();
+        assert_eq!(users.in_the_way(), ["MachineSet one", "MachineSet unsaid"]);
+        assert_eq!(users.empty_set().map(|set| set.name_any()).as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn a_control_plane_set_is_in_the_way_by_its_domains_and_by_its_template() {
+        let infrastructure = infrastructure();
+        for (domains, server, expected) in [
+            (&["fd-b"][..], "", vec![]),
+            (&["fd-b"], "b", vec![]),
+            (&["fd-a", "fd-b"], "", vec!["ControlPlaneMachineSet cluster with failure domain fd-a"]),
+            (&["gone"], "", vec!["ControlPlaneMachineSet cluster with failure domain gone"]),
+            (&[], "a", vec!["ControlPlaneMachineSet cluster with its template"]),
+        ] {
+            let users = Users {
+                machines: Vec::new(),
+                sets: Vec::new(),
+                control_plane: Some(control_plane(domains, server)),
+                infrastructure: &infrastructure,
+                servers: vec!["a".to_owned()],
+            };
+            assert_eq!(users.in_the_way(), expected, "{domains:?} {server}");
+        }
+    }
+}
