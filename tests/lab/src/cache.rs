@@ -34,13 +34,18 @@ pub struct GaveUp {
 impl Cache {
     /// Starts a watch per (kind, namespace), an empty namespace meaning all, and returns once each has listed what there is.
     pub async fn start(client: &Client, wanted: &[(Kind, &str)]) -> Cache {
+        Cache::start_selected(client, wanted, &watcher::Config::default()).await
+    }
+
+    /// The same for those objects that `selected` lets through.
+    pub async fn start_selected(client: &Client, wanted: &[(Kind, &str)], selected: &watcher::Config) -> Cache {
         let (bump, changes) = watch::channel(0);
         let mut watches = JoinSet::new();
         let mut stores: HashMap<Kind, Vec<(String, Store<DynamicObject>)>> = HashMap::new();
         for &(kind, namespace) in wanted {
             let writer = Writer::<DynamicObject>::new(kind.resource());
             let store = writer.as_reader();
-            let stream = watcher(kind.api(client, namespace), watcher::Config::default()).default_backoff().reflect(writer);
+            let stream = watcher(kind.api(client, namespace), selected.clone()).default_backoff().reflect(writer);
             let bump = bump.clone();
             watches.spawn(async move {
                 let mut stream = std::pin::pin!(stream);

@@ -11,6 +11,15 @@ pub struct Component {
     pub name: String,
     log: PathBuf,
     child: tokio::process::Child,
+    recipe: Recipe,
+}
+
+/// How to start it once more.
+struct Recipe {
+    mark: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +28,20 @@ pub enum Error {
     Start { name: String, source: io::Error },
     #[error("{name} ended ({status}); the end of its log {log}:\n{tail}", log = .log.display())]
     Died { name: String, status: ExitStatus, log: PathBuf, tail: String },
+}
+
+impl Recipe {
+    fn spawn(&self, log: &Path) -> io::Result<tokio::process::Child> {
+        let file = OpenOptions::new().create(true).append(true).open(log)?;
+        let mut command = process::tied(&self.mark, &self.program)?;
+        // What the lab runs is on this machine's loopback addresses: a proxy that the environment names cannot know them.
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+            command.env_remove(name);
+        }
+        command.args(&self.arguments).envs(self.environment.iter().map(|(key, value)| (key, value)));
+        command.stdin(Stdio::null()).stderr(file.try_clone()?).stdout(file);
+        command.spawn()
+    }
 }
 
 impl Component {
@@ -31,14 +54,24 @@ impl Component {
         arguments: &[String],
         environment: &[(&str, String)],
     ) -> Result<Component, Error> {
-        let explain = |source| Error::Start { name: name.to_owned(), source };
         let log = logs.join(format!("{name}.log"));
-        let file = OpenOptions::new().create(true).append(true).open(&log).map_err(explain)?;
-        let mut command = process::tied(mark, program).map_err(explain)?;
-        command.args(arguments).envs(environment.iter().map(|(key, value)| (*key, value.as_str())));
-        command.stdin(Stdio::null()).stderr(file.try_clone().map_err(explain)?).stdout(file);
-        let child = command.spawn().map_err(explain)?;
-        Ok(Component { name: name.to_owned(), log, child })
+        let recipe = Recipe {
+            mark: mark.to_owned(),
+            program: program.to_owned(),
+            arguments: arguments.to_vec(),
+            environment: environment.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
+        };
+        let child = recipe.spawn(&log).map_err(|source| Error::Start { name: name.to_owned(), source })?;
+        Ok(Component { name: name.to_owned(), log, child, recipe })
+    }
+
+    /// Ends the program as a crash would and starts it again after `pause`.
+    pub async fn restart(&mut self, pause: std::time::Duration) -> Result<(), Error> {
+        let explain = |source| Error::Start { name: self.name.clone(), source };
+        self.child.kill().await.map_err(explain)?;
+        tokio::time::sleep(pause).await;
+        self.child = self.recipe.spawn(&self.log).map_err(explain)?;
+        Ok(())
     }
 
     /// Returns when the program has ended, which no program of the lab does of itself.
@@ -47,6 +80,21 @@ impl Component {
             Ok(status) => Error::Died { name: self.name.clone(), status, tail: tail(&self.log, 15), log: self.log.clone() },
             Err(source) => Error::Start { name: self.name.clone(), source },
         }
+    }
+
+    /// Its process; none once it has ended and been waited for.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Returns how the program ended, when it has.
+    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Ends the program as a crash would: SIGKILL, no time to say anything.
+    pub async fn kill(&mut self) -> io::Result<()> {
+        self.child.kill().await
     }
 
     /// Runs `work`, unless the program ends first.

@@ -16,6 +16,8 @@ use crate::net::{self, Block};
 use crate::pki::{self, Authority, Pair};
 
 pub const APISERVER_PORT: u16 = 6443;
+/// Where an operator under test finds the apiserver, see [`crate::side_door`].
+pub const SIDE_DOOR: u16 = 6444;
 pub const ETCD_CLIENTS: u16 = 2379;
 pub const ETCD_PEERS: u16 = 2380;
 /// Where the node agent serves what a kubelet serves.
@@ -61,7 +63,7 @@ impl ControlPlane {
     /// Starts everything below `folder` and returns, with its programs, when the apiserver answers and the controllers are starting.
     pub async fn start(mark: &str, folder: &Path, block: Block, programs: &Programs) -> Result<(ControlPlane, Vec<Component>), Error> {
         let address = block.control_plane();
-        for port in [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT] {
+        for port in net::PORTS {
             net::check_free(SocketAddr::new(address, port))?;
         }
         let files = Files { folder };
@@ -217,12 +219,17 @@ fn scheduler_arguments(address: IpAddr, kubeconfig: &Path) -> Vec<String> {
     ]
 }
 
-/// Every request with its user and outcome; bodies stay out, for they hold credentials.
+/// Every request, watches and refused ones too, with its user and outcome. Bodies stay out, for they hold credentials; but for the
+/// vmi, which holds none: what was written into it, and when, is what a migration is measured by.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request
+  resources:
+  - group: config.openshift.io
+    resources: [vspheremigrationinfra, vspheremigrationinfra/status]
 - level: Metadata
 ";
 
@@ -269,7 +276,7 @@ pub async fn client(kubeconfig: &Path) -> Result<Client, Error> {
 }
 
 /// Waits for /readyz. There is nothing to watch before the apiserver answers, so this asks, ten times a second.
-async fn ready(client: &Client) -> Result<(), Error> {
+pub async fn ready(client: &Client) -> Result<(), Error> {
     const DEADLINE: Duration = Duration::from_secs(120);
     let ask = async {
         loop {

@@ -7,8 +7,9 @@ use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 
 use crate::cache::{Cache, GaveUp};
+use crate::cluster::machines::SET_LABEL;
 use crate::kubernetes::{self, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, MACHINE, MACHINE_SET, NODE, condition, full_name};
-use crate::shape::Shape;
+use crate::shape::{FailureDomains, Shape};
 
 /// Long enough for a loaded machine; a healthy boot takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -21,24 +22,48 @@ pub async fn wait(client: &Client, shape: &Shape) -> Result<(), GaveUp> {
     }
     let kinds = [(MACHINE, ""), (MACHINE_SET, ""), (NODE, ""), (CLUSTER_OPERATOR, ""), (DEPLOYMENT, ""), (CONTROL_PLANE_MACHINE_SET, "")];
     let mut cache = Cache::start(client, &kinds).await;
-    cache.until("the cluster to be healthy", PATIENCE, whole).await
+    cache.until("the cluster to be healthy", PATIENCE, |cache| whole(cache, shape)).await
 }
 
 /// Everything at once; the first thing missing is named.
-pub fn whole(cache: &Cache) -> Result<(), String> {
+pub fn whole(cache: &Cache, shape: &Shape) -> Result<(), String> {
     let machines = machines(cache)?;
-    nodes(cache, machines)?;
+    nodes(cache, machines + usize::from(shape.bare_metal_nodes))?;
     all_available(cache)?;
-    all_operators(cache)?;
-    control_plane_complete(cache)
+    all_operators(cache, shape)?;
+    control_plane_complete(cache, shape)
+}
+
+/// Returns when the machine controller and the cloud controller manager do not work any more.
+pub async fn stopped(client: &Client) -> Result<(), GaveUp> {
+    let mut cache = Cache::start(client, &[(DEPLOYMENT, "")]).await;
+    cache
+        .until("the machine controller and the cloud controller manager to stop", PATIENCE, |cache| {
+            for name in ["machine-api-controllers", "vsphere-cloud-controller-manager"] {
+                let all = cache.list(DEPLOYMENT);
+                let ready = all
+                    .iter()
+                    .find(|deployment| deployment.name_any() == name)
+                    .map_or(0, |found| number(&found.data["status"]["readyReplicas"]));
+                if ready > 0 {
+                    return Err(format!("{name} has {ready} ready pods"));
+                }
+            }
+            Ok(())
+        })
+        .await
 }
 
 pub fn all_available(cache: &Cache) -> Result<(), String> {
     cache.list(DEPLOYMENT).iter().try_for_each(|deployment| available(deployment))
 }
 
-pub fn all_operators(cache: &Cache) -> Result<(), String> {
-    cache.list(CLUSTER_OPERATOR).iter().try_for_each(|operator| operator_healthy(operator))
+/// Those that were degraded from the beginning still are.
+pub fn all_operators(cache: &Cache, shape: &Shape) -> Result<(), String> {
+    cache.list(CLUSTER_OPERATOR).iter().try_for_each(|operator| {
+        let degraded = if shape.degraded_operators.contains(&operator.name_any()) { "True" } else { "False" };
+        operator_healthy(operator, degraded)
+    })
 }
 
 pub fn machines(cache: &Cache) -> Result<usize, String> {
@@ -57,6 +82,26 @@ pub fn machines(cache: &Cache) -> Result<usize, String> {
         }
     }
     Ok(machines.len())
+}
+
+/// The machines of one set, when there are exactly so many, each Running with a Ready node.
+pub fn machine_set(cache: &Cache, set: &str, replicas: usize) -> Result<Vec<String>, String> {
+    let belongs = |machine: &DynamicObject| machine.labels().get(SET_LABEL).is_some_and(|name| name == set);
+    let machines: Vec<_> = cache.list(MACHINE).into_iter().filter(|machine| belongs(machine)).collect();
+    if machines.len() != replicas {
+        return Err(format!("{set} has {} of {replicas} machines", machines.len()));
+    }
+    for machine in &machines {
+        let name = machine.name_any();
+        let phase = machine.data["status"]["phase"].as_str().unwrap_or("not seen yet");
+        if phase != "Running" {
+            return Err(format!("Machine {name} is {phase}{}", error_of(machine)));
+        }
+        if cache.get(NODE, "", &name).is_none_or(|node| condition(&node, "Ready") != "True") {
+            return Err(format!("Node {name} is not Ready"));
+        }
+    }
+    Ok(machines.iter().map(|machine| machine.name_any()).collect())
 }
 
 fn error_of(machine: &DynamicObject) -> String {
@@ -93,8 +138,8 @@ fn available(deployment: &DynamicObject) -> Result<(), String> {
     Ok(())
 }
 
-fn operator_healthy(operator: &DynamicObject) -> Result<(), String> {
-    for (kind, wanted) in [("Available", "True"), ("Progressing", "False"), ("Degraded", "False")] {
+fn operator_healthy(operator: &DynamicObject, degraded: &str) -> Result<(), String> {
+    for (kind, wanted) in [("Available", "True"), ("Progressing", "False"), ("Degraded", degraded)] {
         let status = condition(operator, kind);
         if status != wanted {
             let why = operator.data["status"]["conditions"]
@@ -111,7 +156,10 @@ fn operator_healthy(operator: &DynamicObject) -> Result<(), String> {
     Ok(())
 }
 
-pub fn control_plane_complete(cache: &Cache) -> Result<(), String> {
+pub fn control_plane_complete(cache: &Cache, shape: &Shape) -> Result<(), String> {
+    if shape.failure_domains == FailureDomains::None {
+        return Ok(());
+    }
     let Some(set) = cache.get(CONTROL_PLANE_MACHINE_SET, "openshift-machine-api", "cluster") else {
         return Err("there is no control plane machine set".to_owned());
     };

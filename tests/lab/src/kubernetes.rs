@@ -70,6 +70,12 @@ pub const LEASE: Kind = namespaced("coordination.k8s.io", "v1", "Lease", "leases
 pub const PRIORITY_CLASS: Kind = cluster("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses");
 pub const CLUSTER_ROLE: Kind = cluster("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles");
 pub const CLUSTER_ROLE_BINDING: Kind = cluster("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings");
+pub const ROLE: Kind = namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles");
+pub const ROLE_BINDING: Kind = namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings");
+pub const STORAGE_CLASS: Kind = cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses");
+pub const VOLUME_ATTACHMENT: Kind = cluster("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments");
+pub const POD_DISRUPTION_BUDGET: Kind = namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+pub const NETWORK_POLICY: Kind = namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies");
 pub const CRD: Kind = cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
 pub const VALIDATING_WEBHOOK: Kind =
     cluster("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
@@ -99,6 +105,9 @@ pub const CLOUD_CREDENTIAL: Kind = cluster("operator.openshift.io", "v1", "Cloud
 pub const CLUSTER_CSI_DRIVER: Kind = cluster("operator.openshift.io", "v1", "ClusterCSIDriver", "clustercsidrivers");
 pub const STORAGE: Kind = cluster("operator.openshift.io", "v1", "Storage", "storages");
 pub const CREDENTIALS_REQUEST: Kind = namespaced("cloudcredential.openshift.io", "v1", "CredentialsRequest", "credentialsrequests");
+pub const MACHINE_AUTOSCALER: Kind = namespaced("autoscaling.openshift.io", "v1beta1", "MachineAutoscaler", "machineautoscalers");
+pub const CLUSTER_AUTOSCALER: Kind = cluster("autoscaling.openshift.io", "v1", "ClusterAutoscaler", "clusterautoscalers");
+pub const VMI: Kind = namespaced("config.openshift.io", "v1alpha1", "VSphereMigrationInfra", "vspheremigrationinfra");
 pub const IP_ADDRESS_CLAIM: Kind = namespaced("ipam.cluster.x-k8s.io", "v1beta1", "IPAddressClaim", "ipaddressclaims");
 
 /// Every kind above, to find one by the words of a manifest.
@@ -119,6 +128,12 @@ pub const KINDS: &[Kind] = &[
     PRIORITY_CLASS,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
+    ROLE,
+    ROLE_BINDING,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    POD_DISRUPTION_BUDGET,
+    NETWORK_POLICY,
     CRD,
     VALIDATING_WEBHOOK,
     MUTATING_WEBHOOK,
@@ -143,6 +158,9 @@ pub const KINDS: &[Kind] = &[
     CLUSTER_CSI_DRIVER,
     STORAGE,
     CREDENTIALS_REQUEST,
+    MACHINE_AUTOSCALER,
+    CLUSTER_AUTOSCALER,
+    VMI,
     IP_ADDRESS_CLAIM,
 ];
 

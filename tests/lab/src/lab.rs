@@ -3,19 +3,24 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use kube::Client;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::agent::{self, Program};
-use crate::cluster::{self, config, crds, machines, operators, webhooks, workloads};
+use crate::cache::Cache;
+use crate::cluster::{self, config, crds, machines, operators, webhooks, workloads, written};
 use crate::component::{self, Component};
-use crate::control_plane::{self, ControlPlane, KUBELET_PORT, Programs};
+use crate::control_plane::{self, APISERVER_PORT, ControlPlane, KUBELET_PORT, Programs, SIDE_DOOR};
+use crate::faults::{self, Fault, board};
 use crate::home::{self, Record, VcenterRecord};
-use crate::shape::Shape;
+use crate::shape::{FailureDomains, Shape};
 use crate::tools::{self, Tools};
 use crate::vcenter::{self, Control, Vcenter};
-use crate::{health, net, nodes, process};
+use crate::{health, net, nodes, process, side_door};
 
 /// A running lab.
 pub struct Lab {
@@ -29,7 +34,12 @@ pub struct Lab {
 struct Inside {
     agent: agent::Agent,
     _egress: agent::egress::Egress,
-    _nodes: tokio::task::JoinSet<()>,
+    _tasks: tokio::task::JoinSet<()>,
+    client: Client,
+    /// Where faults of the cluster are put up.
+    board: Cache,
+    /// By how much an operator's watches are late.
+    delay: watch::Sender<Duration>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +62,8 @@ pub enum Error {
     Agent(#[from] agent::Error),
     #[error(transparent)]
     Kubernetes(#[from] crate::kubernetes::Error),
+    #[error(transparent)]
+    Faults(#[from] faults::Error),
     #[error(transparent)]
     Unhealthy(#[from] crate::cache::GaveUp),
     #[error("the lab's program {program} did not print what is wanted: {reason}")]
@@ -102,9 +114,42 @@ impl Lab {
         Ok(Lab { record, components, inside })
     }
 
-    /// Returns, with the reason, when a program that the lab cannot do without has ended.
-    pub async fn died(&mut self) -> Error {
-        component::any_died(&mut self.components).await.into()
+    /// Breaks what faults say, and returns, with the reason, when a program that the lab cannot do without has ended.
+    pub async fn watch_over(&mut self) -> Error {
+        loop {
+            tokio::select! {
+                error = component::any_died(&mut self.components) => return error.into(),
+                () = self.inside.board.changed() => if let Err(error) = self.follow_faults().await {
+                    return error;
+                },
+            }
+        }
+    }
+
+    async fn follow_faults(&mut self) -> Result<(), Error> {
+        let faults = board::seen(&self.inside.board);
+        let late = faults.iter().find_map(|fault| match fault {
+            Fault::SlowWatch { milliseconds } => Some(Duration::from_millis(u64::from(*milliseconds))),
+            _ => None,
+        });
+        self.inside.delay.send_replace(late.unwrap_or_default());
+        for fault in &faults {
+            if let Fault::ApiserverRestart { milliseconds } = fault {
+                self.restart_apiserver(Duration::from_millis(u64::from(*milliseconds))).await?;
+                board::take(&self.inside.client, &board::id(fault)).await?;
+                // What is seen until the watch is back is how it was before.
+                self.inside.board = board::watch(&self.inside.client).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn restart_apiserver(&mut self, pause: Duration) -> Result<(), Error> {
+        let client = self.inside.client.clone();
+        let Some(apiserver) = self.components.iter_mut().find(|component| component.name == "kube-apiserver") else { return Ok(()) };
+        tracing::info!(?pause, "a fault restarts the apiserver");
+        apiserver.restart(pause).await?;
+        Ok(apiserver.while_alive(control_plane::ready(&client)).await?)
     }
 
     /// Ends everything: pods first, for they hold sessions and leases, then what they spoke to.
@@ -129,14 +174,17 @@ fn programs_of(tools: &Tools) -> Result<HashMap<String, Program>, Error> {
         .collect();
     let own = process::own_binary().map_err(|source| component::Error::Start { name: "a stand-in".to_owned(), source })?;
     programs.insert("vmi-lab/stand-in".to_owned(), Program { path: own, arguments: vec!["stand-in".to_owned()] });
-    programs.insert("vmi-lab/shell".to_owned(), Program { path: PathBuf::from("/bin/sh"), arguments: Vec::new() });
+    let shell = PathBuf::from("/bin/sh");
+    programs.insert("vmi-lab/shell".to_owned(), Program { path: shell.clone(), arguments: Vec::new() });
+    let crash = "echo 'vmi-lab: a fault ends this container; `vmi-lab fault list` tells which' >&2; exit 1";
+    programs.insert(agent::CRASHES.to_owned(), Program { path: shell, arguments: ["-c", crash].map(str::to_owned).to_vec() });
     Ok(programs)
 }
 
-/// Nodes without machines, for tests of single parts.
-async fn plain_nodes(client: &kube::Client, count: u8) -> Result<(), Error> {
+/// Nodes that no machine and no virtual machine stands behind.
+async fn nodes_without_machines(client: &Client, prefix: &str, count: u8) -> Result<(), Error> {
     for index in 0..count {
-        let name = format!("node-{index}");
+        let name = format!("{prefix}-{index}");
         nodes::register(client, &name, &[], "worker").await?;
         let mut status = nodes::node_status(&format!("00000000-0000-4000-8000-00000000000{index}"), true, config::KUBERNETES);
         status["status"]["addresses"] = json!([{"type": "InternalIP", "address": format!("10.0.0.{}", index + 1)}]);
@@ -174,17 +222,31 @@ impl Installation<'_> {
             mark,
         })
         .await?;
-        let mut nodes = tokio::task::JoinSet::new();
+        let mut tasks = tokio::task::JoinSet::new();
+        let door = SocketAddr::new(self.block.control_plane(), SIDE_DOOR);
+        let listener = TcpListener::bind(door).await.map_err(|source| net::Error::Listen { address: door, source })?;
+        let (delay, late) = watch::channel(Duration::ZERO);
+        tasks.spawn(side_door::serve(listener, SocketAddr::new(self.block.control_plane(), APISERVER_PORT), late));
         match (control, self.vcenters.first()) {
             (Some(control), Some(source)) => {
-                nodes.spawn(nodes::follow(client.clone(), control.clone(), config::KUBERNETES.to_owned()));
+                tasks.spawn(nodes::follow(client.clone(), control.clone(), config::KUBERNETES.to_owned()));
                 self.openshift(control, source, progress).await?;
             }
             _ => self.plain(progress).await?,
         }
         progress("waiting until everything is healthy");
         health::wait(client, self.shape).await?;
-        Ok(Inside { agent, _egress: egress, _nodes: nodes })
+        if let (Some(wanted), Some(source)) = (self.shape.written, self.vcenters.first()) {
+            progress("writing a large cluster's objects");
+            // Those who would look for their virtual machines.
+            for fault in [Fault::MachineControllerCrashLoop, Fault::CcmKilled] {
+                board::put(client, &fault).await?;
+            }
+            health::stopped(client).await?;
+            written::write(client, source, wanted).await?;
+        }
+        let board = board::watch(client).await;
+        Ok(Inside { agent, _egress: egress, _tasks: tasks, client: client.clone(), board, delay })
     }
 
     async fn plain(&self, progress: Progress<'_>) -> Result<(), Error> {
@@ -193,7 +255,7 @@ impl Installation<'_> {
         let manifests = self.tools.manifests(self.shape.generation.name())?;
         cluster::apply_all(client, &cluster::foundation()).await?;
         crds::install(client, &crds::read(&manifests.join("crds"), self.shape)?).await?;
-        plain_nodes(client, self.shape.plain_nodes).await
+        nodes_without_machines(client, "node", self.shape.plain_nodes).await
     }
 
     async fn openshift(&self, control: &Control, source: &Vcenter, progress: Progress<'_>) -> Result<(), Error> {
@@ -210,13 +272,15 @@ impl Installation<'_> {
         let workloads = workloads::objects(shape, self.block.pods(), &self.folder.join("payload"), &self.control_plane.authority)?;
         workloads::write_payload(&self.folder.join("payload"), &all, &workloads)?;
         cluster::apply_all(client, &config::objects(shape, source, &self.control_plane.url, &gates)?).await?;
-        cluster::apply_all(client, &operators::objects(&shape.version)).await?;
+        cluster::apply_all(client, &operators::objects(shape)).await?;
 
         progress("starting machines and controllers");
         let mut rest = machines::install_control_plane(shape, source, control).await?;
         rest.extend(machines::machine_sets(shape, source));
         rest.extend(workloads);
+        rest.extend(cluster::more(shape)?);
         cluster::apply_all(client, &rest).await?;
+        nodes_without_machines(client, "bare-metal", shape.bare_metal_nodes).await?;
 
         progress("waiting for admission");
         health::deployments(client, &["machine-api-controllers", "control-plane-machine-set-operator"]).await?;
@@ -226,6 +290,10 @@ impl Installation<'_> {
             admission.extend(crds::in_use_policies());
         }
         cluster::apply_all(client, &admission).await?;
+        if shape.failure_domains == FailureDomains::None {
+            // Nor has such a cluster a control plane machine set.
+            return Ok(());
+        }
         let domains = machines::source_domains(shape, source);
         health::adopt_control_plane(client, &machines::control_plane_machine_set(source, &domains, "Active")).await?;
         Ok(())
@@ -238,7 +306,7 @@ impl Installation<'_> {
         control.post(&format!("/vcenters/{}/folders", source.name), &folder).await?;
         let owner = json!({"category": format!("openshift-{}", vcenter::INFRA_ID), "tag": vcenter::INFRA_ID, "type": "Folder", "object": vcenter::INFRA_ID});
         control.post(&tags, &owner).await?;
-        if self.shape.failure_domains != crate::shape::FailureDomains::Named {
+        if self.shape.failure_domains != FailureDomains::Named {
             return Ok(());
         }
         for zone in &source.zones {

@@ -85,9 +85,9 @@ pub fn check_block(block: Block) -> Result<(), Error> {
 }
 
 /// What the supervisor's programs listen on.
-const PORTS: [u16; 4] = {
-    use crate::control_plane::{APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT};
-    [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT]
+pub const PORTS: [u16; 5] = {
+    use crate::control_plane::{APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT, SIDE_DOOR};
+    [APISERVER_PORT, ETCD_CLIENTS, ETCD_PEERS, KUBELET_PORT, SIDE_DOOR]
 };
 
 /// Returns when nobody listens any more where the lab in `block` did. A killed program can no longer be found a moment before it

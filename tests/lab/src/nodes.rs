@@ -9,46 +9,90 @@ use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::faults::{Fault, board};
 use crate::kubernetes::{self, NODE};
 use crate::vcenter::{Control, Guest};
 
 const MANAGER: &str = "kubelet";
 /// How often a guest reset shows as another boot.
 pub const BOOTS: &str = "vmi-lab/boots";
+/// Between attempts.
+const PACE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Keeps Nodes in step with the virtual machines until dropped.
 pub async fn follow(client: Client, control: Control, version: String) {
-    let mut joined: HashMap<(String, String), Guest> = HashMap::new();
+    let mut board = board::watch(&client).await;
+    let mut follower = Follower { client, version, joined: HashMap::new(), waiting: HashMap::new(), failed: false };
     loop {
         match control.guests().await {
             Ok(guests) => {
                 let mut guests = std::pin::pin!(guests);
-                while let Some(guest) = guests.next().await {
-                    let Some(guest) = guest else { continue };
-                    let key = (guest.vcenter.clone(), guest.name.clone());
-                    if guest.template || joined.get(&key) == Some(&guest) {
-                        continue;
-                    }
-                    step(&client, &guest, joined.contains_key(&key), &version).await;
-                    if guest.deleted {
-                        joined.remove(&key);
-                    } else if guest.power == "poweredOn" || joined.contains_key(&key) {
-                        joined.insert(key, guest);
+                loop {
+                    tokio::select! {
+                        guest = guests.next() => match guest {
+                            Some(Some(guest)) => follower.hear(guest, &board::seen(&board)).await,
+                            Some(None) => {}
+                            None => break,
+                        },
+                        () = board.changed() => follower.look_again(&board::seen(&board)).await,
+                        // No event says that the apiserver would take now what it did not take before.
+                        () = tokio::time::sleep(PACE), if follower.failed => follower.look_again(&board::seen(&board)).await,
                     }
                 }
             }
             Err(error) => tracing::warn!(%error, "cannot follow the guests"),
         }
         // The stream only ends with the simulator, whose death ends the lab; until that is noticed, ask once a second.
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(PACE).await;
     }
 }
 
-async fn step(client: &Client, guest: &Guest, known: bool, version: &str) {
+/// By vCenter and name.
+type Key = (String, String);
+
+struct Follower {
+    client: Client,
+    version: String,
+    /// Those whose Nodes are as they are.
+    joined: HashMap<Key, Guest>,
+    /// Those whose Nodes could not be written, or that stay away because of a fault.
+    waiting: HashMap<Key, Guest>,
+    failed: bool,
+}
+
+impl Follower {
+    async fn hear(&mut self, guest: Guest, faults: &[Fault]) {
+        let key = (guest.vcenter.clone(), guest.name.clone());
+        let known = self.joined.contains_key(&key);
+        self.waiting.remove(&key);
+        if guest.template || self.joined.get(&key) == Some(&guest) {
+            return;
+        }
+        let away = !known && !guest.deleted && board::stays_away(faults, &guest.name);
+        if away || !step(&self.client, &guest, known, &self.version).await {
+            self.failed |= !away;
+            self.waiting.insert(key, guest);
+        } else if guest.deleted {
+            self.joined.remove(&key);
+        } else if guest.power == "poweredOn" || known {
+            self.joined.insert(key, guest);
+        }
+    }
+
+    async fn look_again(&mut self, faults: &[Fault]) {
+        self.failed = false;
+        for (_, guest) in std::mem::take(&mut self.waiting) {
+            self.hear(guest, faults).await;
+        }
+    }
+}
+
+/// Has the Node follow its guest; false where the apiserver did not take it.
+async fn step(client: &Client, guest: &Guest, known: bool, version: &str) -> bool {
     let ready = !guest.deleted && guest.power == "poweredOn";
     // A guest without an address has not booted far enough for its kubelet to register.
     if !known && (!ready || guest.ip.is_empty()) {
-        return;
+        return true;
     }
     let result = async {
         if ready {
@@ -58,9 +102,13 @@ async fn step(client: &Client, guest: &Guest, known: bool, version: &str) {
     };
     match result.await {
         Err(error) if error.is_not_found() => tracing::debug!(node = guest.name, "the node is gone already"),
-        Err(error) => tracing::warn!(node = guest.name, %error, "cannot write the node"),
+        Err(error) => {
+            tracing::warn!(node = guest.name, %error, "cannot write the node");
+            return false;
+        }
         Ok(()) => tracing::info!(node = guest.name, vcenter = guest.vcenter, ready, boots = guest.boots, "node follows its machine"),
     }
+    true
 }
 
 /// The role is in the user data a machine boots with; the lab reads it off the name.

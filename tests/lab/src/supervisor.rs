@@ -222,7 +222,7 @@ pub async fn run(order: &Order) -> u8 {
     say(&Word::Ready(Box::new(lab.record.clone())));
     let code = tokio::select! {
         () = &mut interrupted => 0,
-        error = lab.died() => {
+        error = lab.watch_over() => {
             tracing::error!(%error, "the lab cannot go on");
             1
         }

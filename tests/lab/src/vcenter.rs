@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use crate::component::{self, Component};
+use crate::home::VcenterRecord;
 use crate::net::Block;
 use crate::pki::{self, Authority};
 use crate::shape::Shape;
@@ -72,6 +73,8 @@ pub enum Error {
     Pki(#[from] pki::Error),
     #[error("cannot write {path}: {source}", path = .path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("cannot use {path}: {reason}", path = .path.display())]
+    Read { path: PathBuf, reason: String },
     #[error("the vCenter simulator does not answer on {path}: {reason}", path = .path.display())]
     Control { path: PathBuf, reason: String },
     #[error("the vCenter simulator refused {method} {path}: {answer}")]
@@ -100,7 +103,7 @@ pub fn plan(shape: &Shape, block: Block, port: u16) -> Result<Vec<(Vcenter, Auth
 }
 
 /// Not a constant, so that no test can pass by knowing it and a leaked one is found by searching for it.
-fn random_password() -> String {
+pub fn random_password() -> String {
     use std::hash::{BuildHasher as _, RandomState};
     format!("pw-{:016x}", RandomState::new().hash_one("vcenter"))
 }
@@ -119,6 +122,7 @@ pub async fn start(
         let pair = authority.server(&format!("vcenter-{}", vcenter.name), &[&vcenter.server])?;
         let (certificate, key) = (format!("pki/vcenter-{}.crt", vcenter.name), format!("pki/vcenter-{}.key", vcenter.name));
         write(&folder.join(&certificate), &pair.certificate)?;
+        write(&folder.join(authority_file(&vcenter.name)), &authority.certificate)?;
         write(&folder.join(&key), &pair.key)?;
         listed.push(json!({
             "name": vcenter.name,
@@ -145,6 +149,33 @@ pub async fn start(
     let control = Control { socket };
     component.while_alive(control.ready()).await?;
     Ok((component, control))
+}
+
+fn authority_file(name: &str) -> String {
+    format!("pki/vcenter-{name}-ca.crt")
+}
+
+/// The vCenters of the lab in `folder`, with their credentials, which only the simulator's own configuration holds.
+pub fn of(folder: &Path, shape: &Shape, records: &[VcenterRecord]) -> Result<Vec<Vcenter>, Error> {
+    let path = folder.join("vcsim.json");
+    let fail = |path: &Path, reason: String| Error::Read { path: path.to_owned(), reason };
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| fail(path, error.to_string()));
+    let config: Value = serde_json::from_str(&read(&path)?).map_err(|error| fail(&path, error.to_string()))?;
+    let mut vcenters = Vec::new();
+    for (record, planned) in records.iter().zip(&shape.vcenters) {
+        let listed = config["vcenters"].as_array().into_iter().flatten().find(|listed| listed["name"] == record.name.as_str());
+        let password = listed.and_then(|listed| listed["password"].as_str());
+        vcenters.push(Vcenter {
+            name: record.name.clone(),
+            server: record.server.clone(),
+            port: record.port,
+            username: record.username.clone(),
+            password: password.ok_or_else(|| fail(&path, format!("it has no password for vCenter {}", record.name)))?.to_owned(),
+            ca: read(&folder.join(authority_file(&record.name)))?,
+            zones: planned.zones.clone(),
+        });
+    }
+    Ok(vcenters)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kube::Client;
+use kube::runtime::watcher;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,7 @@ mod events;
 mod ground;
 mod http;
 mod kubeconfig;
+mod leases;
 mod logs;
 mod observing;
 mod pod;
@@ -40,6 +42,12 @@ mod volumes;
 
 /// The Node annotation that counts a machine's boots: when it changes, the node's containers are started again.
 pub const BOOTS: &str = "vmi-lab/boots";
+
+/// The label of a Pod or Node that is only an object: the agent does not even see it.
+pub const WRITTEN: &str = "vmi-lab/written";
+
+/// The image of a program that ends at once: what a container runs while a fault makes it crash.
+pub const CRASHES: &str = "vmi-lab/crashes";
 
 /// What the agent is started with. Not printable: it holds a private key.
 pub struct Settings {
@@ -92,6 +100,7 @@ struct Shared {
     authority: PathBuf,
     cache: Cache,
     logs: logs::LogBook,
+    leases: leases::Leases,
     ports: ports::Ports,
     events: events::Events,
     tls: Arc<rustls::ClientConfig>,
@@ -139,7 +148,8 @@ pub async fn start(settings: Settings) -> Result<Agent, Error> {
     let refused = |source| Error::Listen { place: settings.listen.to_string(), source };
     let listener = TcpListener::bind(settings.listen).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
-    let cache = Cache::start(&settings.client, &[(POD, ""), (NODE, ""), (SECRET, ""), (CONFIG_MAP, "")]).await;
+    let kinds = [(POD, ""), (NODE, ""), (SECRET, ""), (CONFIG_MAP, "")];
+    let cache = Cache::start_selected(&settings.client, &kinds, &watcher::Config::default().labels(&format!("!{WRITTEN}"))).await;
     let (events, event_writer) = events::Events::new(settings.client.clone());
     let stop = CancellationToken::new();
     let shared = Arc::new(Shared {
@@ -147,6 +157,7 @@ pub async fn start(settings: Settings) -> Result<Agent, Error> {
         authority,
         cache,
         logs: logs::LogBook::default(),
+        leases: leases::Leases::default(),
         events,
         tls: probing,
         stop: stop.clone(),

@@ -9,13 +9,14 @@ use kube::api::DynamicObject;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::container::Exit;
 use super::ground::{Ground, Obstacle};
 use super::observing::{NodeView, Wish};
 use super::probes::Verdict;
 use super::record::{Container, Next};
 use super::status;
+use super::{CRASHES, Shared};
+use crate::faults::board;
 
 /// A pod whose object is gone already gets this long to end by itself.
 const LAST_SECOND: Duration = Duration::from_secs(1);
@@ -217,16 +218,23 @@ impl PodTask {
         self.wake_at(Some(until));
     }
 
-    /// A container's image is the one thing of it that may change while it lives; it is then started anew.
+    /// A container's image is the one thing of it that may change while it lives; it is then started anew. So a fault that makes
+    /// it crash is another image.
     fn follow_images(&mut self) {
+        let faults = board::seen(&self.shared.cache);
+        let (namespace, name) = (self.namespace().to_owned(), self.name().to_owned());
         let wanted = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten().chain(&spec.containers));
         for wanted in wanted {
             let Some(container) = self.containers.iter_mut().find(|container| container.spec.name == wanted.name) else { continue };
-            container.spec.image.clone_from(&wanted.image);
-            if container.life.as_ref().is_some_and(|life| Some(&life.image) != wanted.image.as_ref()) {
+            let crashes = board::crashes(&faults, &namespace, &name, &wanted.name);
+            let image = if crashes { Some(CRASHES.to_owned()) } else { wanted.image.clone() };
+            if container.spec.image != image {
                 (container.again, container.at_once) = (true, true);
-                container.stop_by(Instant::now() + grace(&self.spec, None));
             }
+            if container.life.as_ref().is_some_and(|life| Some(&life.image) != image.as_ref()) {
+                container.stop_by(Instant::now() + if crashes { Duration::ZERO } else { grace(&self.spec, None) });
+            }
+            container.spec.image = image;
         }
     }
 

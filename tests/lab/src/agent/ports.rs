@@ -16,10 +16,13 @@ pub const ANNOTATION: &str = "vmi-lab/ports";
 const LOWEST: u16 = 10_240;
 const HIGHEST: u16 = 32_767;
 
-/// Hands out ports and never the same one twice while it is held.
-pub(super) struct Ports {
-    held: Mutex<BTreeSet<u16>>,
-    start: u16,
+/// Hands out ports, never one that is held, and one that was given back only after all others: somebody may still take it for
+/// the pod that had it, and must find nobody there rather than another pod.
+pub(super) struct Ports(Mutex<Given>);
+
+struct Given {
+    held: BTreeSet<u16>,
+    next: u16,
 }
 
 impl Ports {
@@ -28,24 +31,25 @@ impl Ports {
         let mut hasher = DefaultHasher::new();
         (address, std::process::id()).hash(&mut hasher);
         let spread = hasher.finish() % u64::from(HIGHEST - LOWEST);
-        Ports { held: Mutex::default(), start: LOWEST + u16::try_from(spread).unwrap_or(0) }
+        Ports(Mutex::new(Given { held: BTreeSet::new(), next: LOWEST + u16::try_from(spread).unwrap_or(0) }))
     }
 
     /// A port nobody listens on, on any address; nothing if there is none.
     pub fn take(&self) -> Option<u16> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let port = (self.start..=HIGHEST)
-            .chain(LOWEST..self.start)
-            .filter(|port| !held.contains(port))
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = (given.next..=HIGHEST)
+            .chain(LOWEST..given.next)
+            .filter(|port| !given.held.contains(port))
             .find(|port| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port))).is_ok())?;
-        held.insert(port);
+        given.held.insert(port);
+        given.next = if port == HIGHEST { LOWEST } else { port + 1 };
         Some(port)
     }
 
     pub fn release(&self, ports: impl IntoIterator<Item = u16>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for port in ports {
-            held.remove(&port);
+            given.held.remove(&port);
         }
     }
 }
@@ -120,5 +124,13 @@ mod tests {
         assert_ne!(first, second);
         drop(listener);
         assert_ne!(ports.take().unwrap(), second);
+    }
+
+    #[test]
+    fn a_port_that_was_given_back_is_not_the_next_ones() {
+        let ports = Ports::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let first = ports.take().unwrap();
+        ports.release([first]);
+        assert!((0..100).all(|_| ports.take().unwrap() != first));
     }
 }

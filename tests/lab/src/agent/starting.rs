@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::container::{self, Exit, Launch};
+use super::leases::Turn;
 use super::pod::{Happening, PodTask, What};
 use super::record::Life;
 use super::{environment, logs, probes, reading};
@@ -35,10 +36,13 @@ impl PodTask {
                 return;
             }
         };
-        if let Err(error) = self.delete_lease(index).await {
-            tracing::warn!(pod = self.name(), %error, "the lease of a container cannot be deleted before its start");
-            return self.try_again();
-        }
+        let turn = match self.free_lease(index).await {
+            Ok(turn) => turn,
+            Err(error) => {
+                tracing::warn!(pod = self.name(), %error, "the lease of a container cannot be deleted before its start");
+                return self.try_again();
+            }
+        };
         let container = &self.containers[index];
         let image = container.spec.image.clone().unwrap_or_default();
         self.lives += 1;
@@ -61,7 +65,7 @@ impl PodTask {
         let id = format!("process://{}", process.pid());
         let name = container.spec.name.clone();
         self.shared.logs.enter(self.namespace(), self.name(), &name, self.uid(), log.clone());
-        self.watch_life(index, &mut life, process, writer, stopped, log);
+        self.watch_life(index, &mut life, (process, turn), writer, stopped, log);
         self.probe(index, &mut life, launch);
         self.containers[index].begun(life, id);
         self.shared.events.normal(&self.pod, "Started", format!("Started container {name}"));
@@ -71,7 +75,7 @@ impl PodTask {
         &self,
         index: usize,
         life: &mut Life,
-        process: container::Process,
+        (process, turn): (container::Process, Option<Turn>),
         writer: logs::Writer,
         stopped: watch::Receiver<Option<tokio::time::Instant>>,
         log: logs::Log,
@@ -81,6 +85,7 @@ impl PodTask {
         let last_words_wanted = policy == Some("FallbackToLogsOnError");
         life.tasks.spawn(async move {
             let mut exit = process.end(writer, stopped).await;
+            drop(turn);
             if last_words_wanted && exit.code != 0 {
                 exit.message = reading::last_words(&log).await.ok();
             }
@@ -142,10 +147,13 @@ impl PodTask {
         })
     }
 
-    async fn delete_lease(&self, index: usize) -> Result<(), kubernetes::Error> {
+    /// Waits until nobody holds the container's Lease any more, and deletes what is left of it.
+    async fn free_lease(&self, index: usize) -> Result<Option<Turn>, kubernetes::Error> {
         let key = format!("{LEASE_ANNOTATION}{}", self.containers[index].spec.name);
-        let Some(lease) = self.pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(&key)) else { return Ok(()) };
+        let Some(lease) = self.pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(&key)) else { return Ok(None) };
+        let turn = self.shared.leases.turn(lease).await;
         let (namespace, name) = lease.split_once('/').unwrap_or((self.namespace(), lease));
-        kubernetes::delete(&self.shared.settings.client, LEASE, namespace, name).await
+        kubernetes::delete(&self.shared.settings.client, LEASE, namespace, name).await?;
+        Ok(Some(turn))
     }
 }

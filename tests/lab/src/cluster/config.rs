@@ -19,15 +19,18 @@ pub struct FailureDomain {
 /// The name, region and zone of a vCenter's compute cluster.
 pub fn failure_domain(shape: &Shape, vcenter: &Vcenter, zone: &str) -> FailureDomain {
     match shape.failure_domains {
-        FailureDomains::Named => {
-            FailureDomain { name: format!("fd-{zone}"), region: format!("region-{}", vcenter.name), zone: format!("zone-{zone}") }
-        }
-        FailureDomains::Generated => FailureDomain {
+        FailureDomains::Named => named_domain(vcenter, zone),
+        FailureDomains::Generated | FailureDomains::None => FailureDomain {
             name: "generated-failure-domain".to_owned(),
             region: "generated-region".to_owned(),
             zone: "generated-zone".to_owned(),
         },
     }
+}
+
+/// A failure domain as a user names it.
+pub fn named_domain(vcenter: &Vcenter, zone: &str) -> FailureDomain {
+    FailureDomain { name: format!("fd-{zone}"), region: format!("region-{}", vcenter.name), zone: format!("zone-{zone}") }
 }
 
 /// Infrastructure's entry for a failure domain on `vcenter`.
@@ -53,7 +56,11 @@ pub fn vcenter_entry(vcenter: &Vcenter) -> Value {
 
 /// The objects every shape with OpenShift in it has; `source` is the vCenter the cluster is installed on.
 pub fn objects(shape: &Shape, source: &Vcenter, api_url: &str, gates: &Value) -> Result<Vec<Value>, Error> {
-    let mut objects = template("cluster.yaml", include_str!("../../manifests/cluster.yaml"), &[])?;
+    let mut objects =
+        template("cluster.yaml", include_str!("../../manifests/cluster.yaml"), &[("CREDENTIALS_MODE", shape.credentials_mode.as_str())])?;
+    if shape.credentials_mode == "Manual" {
+        objects.extend(secrets_by_hand(&objects, source));
+    }
     objects.push(infrastructure(shape, source, api_url));
     objects.push(feature_gate(shape, gates));
     objects.push(json!({
@@ -73,6 +80,13 @@ pub fn objects(shape: &Shape, source: &Vcenter, api_url: &str, gates: &Value) ->
     Ok(objects)
 }
 
+/// What a user of mode Manual makes before the installation: a Secret for each CredentialsRequest.
+fn secrets_by_hand(objects: &[Value], source: &Vcenter) -> Vec<Value> {
+    let requests = objects.iter().filter(|object| object["kind"] == "CredentialsRequest");
+    let secret = |request: &Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": request["spec"]["secretRef"], "stringData": credentials(source)});
+    requests.map(secret).collect()
+}
+
 fn minor(version: &str) -> String {
     version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
 }
@@ -86,6 +100,13 @@ pub fn credentials(vcenter: &Vcenter) -> Value {
 }
 
 fn infrastructure(shape: &Shape, source: &Vcenter, api_url: &str) -> Value {
+    if shape.failure_domains == FailureDomains::None {
+        return json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"},
+            "spec": {"cloudConfig": {"name": "cloud-provider-config", "key": "config"}, "platformSpec": {"type": "VSphere"}},
+            "status": infrastructure_status(api_url),
+        });
+    }
     let domains: Vec<Value> =
         source.zones.iter().map(|zone| failure_domain_entry(&failure_domain(shape, source, zone), source, zone)).collect();
     json!({
@@ -100,20 +121,24 @@ fn infrastructure(shape: &Shape, source: &Vcenter, api_url: &str) -> Value {
                 "nodeNetworking": {"external": {}, "internal": {}},
             }},
         },
-        "status": {
-            "infrastructureName": INFRA_ID,
-            "platform": "VSphere",
-            "platformStatus": {"type": "VSphere", "vsphere": {
-                "apiServerInternalIP": "192.0.2.10", "apiServerInternalIPs": ["192.0.2.10"],
-                "ingressIP": "192.0.2.11", "ingressIPs": ["192.0.2.11"],
-            }},
-            "controlPlaneTopology": "HighlyAvailable",
-            "infrastructureTopology": "HighlyAvailable",
-            "cpuPartitioning": "None",
-            "apiServerURL": api_url,
-            "apiServerInternalURI": api_url,
-            "etcdDiscoveryDomain": "",
-        },
+        "status": infrastructure_status(api_url),
+    })
+}
+
+fn infrastructure_status(api_url: &str) -> Value {
+    json!({
+        "infrastructureName": INFRA_ID,
+        "platform": "VSphere",
+        "platformStatus": {"type": "VSphere", "vsphere": {
+            "apiServerInternalIP": "192.0.2.10", "apiServerInternalIPs": ["192.0.2.10"],
+            "ingressIP": "192.0.2.11", "ingressIPs": ["192.0.2.11"],
+        }},
+        "controlPlaneTopology": "HighlyAvailable",
+        "infrastructureTopology": "HighlyAvailable",
+        "cpuPartitioning": "None",
+        "apiServerURL": api_url,
+        "apiServerInternalURI": api_url,
+        "etcdDiscoveryDomain": "",
     })
 }
 
@@ -143,8 +168,15 @@ fn feature_gate(shape: &Shape, gates: &Value) -> Value {
 
 /// The cloud config as the installer of that generation writes it.
 pub fn cloud_config(shape: &Shape, source: &Vcenter) -> String {
-    let CloudConfig::Yaml = shape.cloud_config;
     let (server, port, datacenter) = (&source.server, source.port, source.datacenter());
+    if shape.cloud_config == CloudConfig::Ini {
+        return format!(
+            "[Global]\nsecret-name = \"vsphere-creds\"\nsecret-namespace = \"kube-system\"\ninsecure-flag = \"1\"\n\n[Workspace]\nserver = \"{server}\"\ndatacenter = \"{datacenter}\"\ndefault-datastore = \"{}\"\nfolder = \"{}\"\nresourcepool-path = \"{}\"\n\n[VirtualCenter \"{server}\"]\nport = \"{port}\"\ndatacenters = \"{datacenter}\"\n",
+            source.datastore(),
+            source.folder(),
+            source.resource_pool(&source.zones[0]),
+        );
+    }
     let labels = if source.zones.len() > 1 { "labels:\n  zone: openshift-zone\n  region: openshift-region\n" } else { "" };
     match shape.generation {
         Generation::V4_21 => format!(

@@ -8,9 +8,12 @@ use super::config::failure_domain;
 use crate::shape::{FailureDomains, Shape};
 use crate::vcenter::{Control, INFRA_ID, Vcenter};
 
-const NAMESPACE: &str = "openshift-machine-api";
+pub const NAMESPACE: &str = "openshift-machine-api";
+/// By this label a Machine says which set it belongs to.
+pub const SET_LABEL: &str = "machine.openshift.io/cluster-api-machineset";
 
-fn labels(role: &str) -> Value {
+/// What every Machine of a role carries.
+pub fn labels(role: &str) -> Value {
     json!({
         "machine.openshift.io/cluster-api-cluster": INFRA_ID,
         "machine.openshift.io/cluster-api-machine-role": role,
@@ -60,34 +63,46 @@ pub async fn install_control_plane(shape: &Shape, source: &Vcenter, control: &Co
 /// The worker sets, spread over the source's zones.
 pub fn machine_sets(shape: &Shape, source: &Vcenter) -> Vec<Value> {
     let mut sets = Vec::new();
-    for (index, set) in shape.machine_sets.iter().enumerate() {
+    for (index, planned) in shape.machine_sets.iter().enumerate() {
         let zone = &source.zones[index % source.zones.len()];
-        let name = format!("{INFRA_ID}-{}-{zone}", set.name);
-        let selector = json!({
-            "machine.openshift.io/cluster-api-cluster": INFRA_ID,
-            "machine.openshift.io/cluster-api-machineset": name,
-        });
-        let mut template_labels = labels("worker");
-        template_labels["machine.openshift.io/cluster-api-machineset"] = json!(name);
+        let mut set = machine_set(&format!("{INFRA_ID}-{}-{zone}", planned.name), source, zone, planned.replicas);
         if shape.failure_domains == FailureDomains::Named {
             let domain = failure_domain(shape, source, zone);
-            template_labels["machine.openshift.io/region"] = json!(domain.region);
-            template_labels["machine.openshift.io/zone"] = json!(domain.zone);
+            let labels = &mut set["spec"]["template"]["metadata"]["labels"];
+            labels["machine.openshift.io/region"] = json!(domain.region);
+            labels["machine.openshift.io/zone"] = json!(domain.zone);
         }
-        sets.push(json!({
-            "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"machine.openshift.io/cluster-api-cluster": INFRA_ID}},
-            "spec": {
-                "replicas": set.replicas,
-                "selector": {"matchLabels": selector},
-                "template": {
-                    "metadata": {"labels": template_labels},
-                    "spec": {"metadata": {}, "providerSpec": {"value": provider_spec(source, zone, "worker")}},
-                },
-            },
-        }));
+        let template = &mut set["spec"]["template"]["spec"];
+        if !planned.labels.is_empty() {
+            template["metadata"]["labels"] = json!(planned.labels);
+        }
+        if !planned.taints.is_empty() {
+            template["taints"] = json!(planned.taints);
+        }
+        if !planned.data_disks.is_empty() {
+            template["providerSpec"]["value"]["dataDisks"] = json!(planned.data_disks);
+        }
+        sets.push(set);
     }
     sets
+}
+
+/// A set of workers in a zone of `vcenter`.
+pub fn machine_set(name: &str, vcenter: &Vcenter, zone: &str, replicas: u8) -> Value {
+    let mut template_labels = labels("worker");
+    template_labels[SET_LABEL] = json!(name);
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"machine.openshift.io/cluster-api-cluster": INFRA_ID}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"machine.openshift.io/cluster-api-cluster": INFRA_ID, SET_LABEL: name}},
+            "template": {
+                "metadata": {"labels": template_labels},
+                "spec": {"metadata": {}, "providerSpec": {"value": provider_spec(vcenter, zone, "worker")}},
+            },
+        },
+    })
 }
 
 /// The control plane machine set over these failure domains; the installer leaves it active.

@@ -6,6 +6,7 @@ pub mod machines;
 pub mod operators;
 pub mod webhooks;
 pub mod workloads;
+pub mod written;
 
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::kubernetes;
+use crate::shape::Shape;
+use crate::vcenter::INFRA_ID;
 
 /// The field manager of what the lab installs.
 pub const MANAGER: &str = "vmi-lab";
@@ -28,6 +31,8 @@ pub const NAMESPACES: &[&str] = &[
     "openshift-config",
     "openshift-config-managed",
     "openshift-config-operator",
+    "openshift-etcd",
+    "openshift-etcd-operator",
     "openshift-machine-api",
     "openshift-machine-config-operator",
 ];
@@ -77,6 +82,7 @@ async fn apply_when_served(client: &Client, manifest: &Value) -> Result<(), kube
 pub fn foundation() -> Vec<Value> {
     let mut objects: Vec<Value> =
         NAMESPACES.iter().map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).collect();
+    objects.extend(crate::faults::board::empty());
     // OpenShift's parts come with roles of their own, which are not what is tested here. They keep their own identities, so the
     // audit log tells who did what.
     objects.push(json!({
@@ -88,6 +94,18 @@ pub fn foundation() -> Vec<Value> {
             .collect::<Vec<_>>(),
     }));
     objects
+}
+
+/// What a shape has beside what all have.
+pub fn more(shape: &Shape) -> Result<Vec<Value>, Error> {
+    match shape.objects.as_deref() {
+        None => Ok(Vec::new()),
+        Some("rich.yaml") => {
+            let values = [("INFRA_ID", INFRA_ID), ("VERSION", &shape.version)];
+            template("rich.yaml", include_str!("../../manifests/rich.yaml"), &values)
+        }
+        Some(name) => Err(Error::Manifest { name: name.to_owned(), reason: "there is no such file in tests/lab/manifests".to_owned() }),
+    }
 }
 
 /// Reads a manifest file of the lab, with its `${...}` filled in.

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::shape::Shape;
+
 /// Reported by nobody in the lab.
 const SILENT: &[&str] = &[
     "authentication",
     "console",
     "dns",
-    "etcd",
     "ingress",
     "kube-apiserver",
     "kube-controller-manager",
@@ -21,18 +22,23 @@ const SILENT: &[&str] = &[
 
 /// Written by a running part: the real one or its stand-in.
 const REPORTED: &[&str] =
-    &["cloud-controller-manager", "cloud-credential", "config-operator", "control-plane-machine-set", "machine-config"];
+    &["cloud-controller-manager", "cloud-credential", "config-operator", "control-plane-machine-set", "etcd", "machine-config"];
 
-pub fn objects(version: &str) -> Vec<Value> {
+/// What the shape's operators say when it is installed.
+pub fn objects(shape: &Shape) -> Vec<Value> {
     let now = k8s_openapi::jiff::Timestamp::now().to_string();
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "AsExpected", "message": "", "lastTransitionTime": now});
     let operator =
         |name: &str| json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": name}, "spec": {}});
     let silent = SILENT.iter().map(|name| {
         let mut object = operator(name);
+        if shape.storage && *name == "storage" {
+            return object;
+        }
+        let broken = if shape.degraded_operators.iter().any(|known| known == name) { "True" } else { "False" };
         object["status"] = json!({
-            "conditions": [condition("Available", "True"), condition("Progressing", "False"), condition("Degraded", "False"), condition("Upgradeable", "True")],
-            "versions": [{"name": "operator", "version": version}],
+            "conditions": [condition("Available", "True"), condition("Progressing", "False"), condition("Degraded", broken), condition("Upgradeable", "True")],
+            "versions": [{"name": "operator", "version": shape.version}],
         });
         object
     });

@@ -17,6 +17,7 @@ const IN_PAYLOAD: &[&str] = &[
     "cloud-credential-operator",
     "openshift-config-operator",
     "machine-config-operator",
+    "etcd-operator",
     "cluster-cloud-controller-manager-operator",
     "control-plane-machine-set-operator",
 ];
@@ -32,6 +33,9 @@ pub fn objects(shape: &Shape, pods: IpAddr, payload: &Path, authority: &Authorit
     let (pods, payload) = (pods.to_string(), payload.display().to_string());
     let values = [("PODS", pods.as_str()), ("PAYLOAD", &payload), ("VERSION", &shape.version), ("GENERATION", shape.generation.name())];
     let mut objects = template("workloads.yaml", include_str!("../../manifests/workloads.yaml"), &values)?;
+    if shape.storage {
+        objects.extend(template("storage.yaml", include_str!("../../manifests/storage.yaml"), &values)?);
+    }
     let accounts: BTreeSet<(String, String)> = objects
         .iter()
         .filter_map(|object| {

@@ -1,4 +1,4 @@
-//! `bench`: our vSphere client beside govmomi, the same work against the same simulator in the same run.
+//! `bench`: our vSphere client beside govmomi, the same work against the same simulator in the same run; and our rules beside grep.
 //!
 //! Each measurement is a process of its own against a fresh simulator; time and memory are what that process says, requests and
 //! bytes what the simulator's proxy counted. Ours and the peer's take turns, and the median of each is reported.
@@ -9,13 +9,18 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::Failure;
+use super::bench_logs;
 use super::report::{check_writable, unwritable};
+use crate::output;
 use crate::pki::Authority;
 use crate::tools::{Progress, Tools};
 use crate::vcenter::{Control, configured};
 
 const ROUNDS: usize = 3;
+/// As many machines as a quick run has at most: enough for every work to be done, too few for a figure to mean anything.
+const FEW: usize = 30;
 const PEER: &str = "govmomi";
+const LOGS: &str = "log_matching";
 
 /// A piece of work: its name in the report, what our program and the peer call it, and how many machines the vCenter holds.
 struct Work {
@@ -61,23 +66,31 @@ const FIGURES: [Figure; 4] = [
     ("peak_memory", "MB", |measured| measured.peak_mb),
 ];
 
-pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
+/// A quick run does everything once with few machines and our side as it is built for tests: it shows that the report is whole.
+pub async fn bench(only: &[String], report: Option<&Path>, quick: bool) -> Result<(), Failure> {
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    let known = || WORKS.iter().map(|work| work.name).chain([LOGS]);
+    if let Some(unknown) = only.iter().find(|one| known().all(|name| name != *one)) {
+        let known = known().collect::<Vec<_>>().join(", ");
+        return Err(Failure { message: format!("there is no case {unknown:?}; there are: {known}"), code: 2 });
+    }
     if let Some(path) = report {
         check_writable(path)?;
     }
     let mut progress = Progress::stderr();
     let tools = Tools::prepare(&mut progress).await?;
     progress.line("building our side");
-    let ours = our_program().await?;
+    let ours = our_program(quick).await?;
+    let (rounds, most) = if quick { (1, FEW) } else { (ROUNDS, usize::MAX) };
     let mut cases = Vec::new();
-    println!("{:<44} {:>12} {:>12} {:>8}", "", "vmi", PEER, "ratio");
-    for work in WORKS {
+    output::line(format_args!("{:<44} {:>12} {:>12} {:>8}", "", "vmi", PEER, "ratio"));
+    for work in WORKS.iter().filter(|work| wanted(work.name)) {
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
-        for round in 1..=ROUNDS {
-            progress.status(&format!("{} {round}/{ROUNDS}", work.name));
+        for round in 1..=rounds {
+            progress.status(&format!("{} {round}/{rounds}", work.name));
             let ours_first = round % 2 == 1;
             for ours_now in [ours_first, !ours_first] {
-                let site = Site::start(tools.path("vcsim")?, work).await?;
+                let site = Site::start(tools.path("vcsim")?, work, most).await?;
                 if ours_now {
                     mine.push(site.run(site.our_command(&ours, work), "vmi-bench").await?);
                 } else {
@@ -89,9 +102,22 @@ pub async fn bench(report: Option<&Path>) -> Result<(), Failure> {
         for (figure, unit, of) in FIGURES {
             let (ours, peer) = (median(&mine, of), median(&theirs, of));
             let name = format!("{}.{figure}", work.name);
-            println!("{name:<44} {ours:>12.3} {peer:>12.3} {:>8.2}", ours / peer);
+            output::line(format_args!("{name:<44} {ours:>12.3} {peer:>12.3} {:>8.2}", ours / peer));
             cases.push(json!({"name": name, "ours": ours, "peer": peer, "peer_name": PEER, "unit": unit, "better": "lower"}));
         }
+    }
+    // Judged by a build for tests, logs would show nothing.
+    if !quick && wanted(LOGS) {
+        let logs = bench_logs::case(&mut progress).await?;
+        let figure = |key: &str| logs[key].as_f64().unwrap_or_default();
+        output::line(format_args!(
+            "{:<44} {:>12.1} {:>12.1} {:>8.2}  MB/s, beside grep",
+            LOGS,
+            figure("ours"),
+            figure("peer"),
+            figure("ours") / figure("peer")
+        ));
+        cases.push(logs);
     }
     if let Some(path) = report {
         std::fs::write(path, format!("{:#}\n", json!({"cases": cases}))).map_err(|error| unwritable(path, &error))?;
@@ -105,18 +131,25 @@ fn median(measured: &[Measured], of: fn(&Measured) -> f64) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Builds the example `work` of the client the way the operator is shipped, and asks cargo where it went.
-async fn our_program() -> Result<PathBuf, Failure> {
+/// Builds the example `work` of the client the way the operator is shipped, or as the tests have built it already.
+async fn our_program(quick: bool) -> Result<PathBuf, Failure> {
+    let of: &[&str] = if quick { &["--workspace"] } else { &["--profile", "lean", "--package", "vsphere"] };
+    built(&[of, &["--example", "work"]].concat(), "work").await
+}
+
+/// Builds a program, and asks cargo where it went.
+pub(super) async fn built(what: &[&str], name: &str) -> Result<PathBuf, Failure> {
     let output = tokio::process::Command::new("cargo")
-        .args(["build", "--quiet", "--profile", "lean", "--package", "vsphere", "--example", "work", "--message-format", "json"])
+        .args(["build", "--quiet", "--message-format", "json"])
+        .args(what)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()
         .await?;
     let built = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let found =
-        built.filter(|message| message["target"]["name"] == "work").find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    found.ok_or_else(|| Failure { message: "cargo could not build the example `work` of the package vsphere".to_owned(), code: 1 })
+        built.filter(|message| message["target"]["name"] == name).find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    found.ok_or_else(|| Failure { message: format!("cargo could not build {name}"), code: 1 })
 }
 
 /// A simulator with one vCenter, for one measurement.
@@ -132,7 +165,7 @@ const USER: &str = "bench@vsphere.local";
 const PASSWORD: &str = "not-a-secret";
 
 impl Site {
-    async fn start(program: &Path, work: &Work) -> Result<Site, Failure> {
+    async fn start(program: &Path, work: &Work, most: usize) -> Result<Site, Failure> {
         let broken = |message: String| Failure { message: format!("the benchmark's simulator: {message}"), code: 1 };
         let folder = std::env::temp_dir().join(format!("vmi-bench-{}", std::process::id()));
         if folder.exists() {
@@ -153,7 +186,7 @@ impl Site {
                 "clusters": [{"name": "cluster-1", "hosts": 8, "resourcePools": ["pool-1"]}, {"name": "cluster-2", "hosts": 8}],
                 "templates": [{"name": "template", "hardware": "vmx-19", "diskGiB": 16}],
             }],
-            "synthetic": work.machines,
+            "synthetic": work.machines.min(most),
         }]});
         let file = folder.join("vcsim.json");
         std::fs::write(&file, config.to_string())?;

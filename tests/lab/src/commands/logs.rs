@@ -1,19 +1,17 @@
 //! `logs COMPONENT`: a program of the control plane or a container of any pod, under the same verb.
 
-use std::io::Write as _;
-
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, LogParams};
 use kube::{Client, ResourceExt as _};
 
 use super::{Failure, kubeconfig};
-use crate::control_plane;
 use crate::home::{self, Record};
+use crate::{control_plane, output};
 
 pub async fn logs(record: &Record, component: &str) -> Result<(), Failure> {
     let file = home::of(&record.name).join("logs").join(format!("{component}.log"));
     if !component.contains('/') && file.exists() {
-        std::io::stdout().write_all(&std::fs::read(file)?)?;
+        output::raw(&std::fs::read(file)?);
         return Ok(());
     }
     let client = control_plane::client(&kubeconfig(record)).await?;
@@ -27,13 +25,13 @@ pub async fn logs(record: &Record, component: &str) -> Result<(), Failure> {
         return Err(Failure { message: format!("there is no component {component:?}; there are: {}", known.join(", ")), code: 2 });
     }
     for (namespace, pod, container) in found {
-        println!("==> {namespace}/{pod} {container}");
+        output::line(format_args!("==> {namespace}/{pod} {container}"));
         let options = LogParams { container: Some(container.clone()), ..LogParams::default() };
         let text = Api::<Pod>::namespaced(client.clone(), namespace)
             .logs(pod, &options)
             .await
             .map_err(|error| Failure { message: format!("cannot read the log of {pod}: {error}"), code: 1 })?;
-        print!("{text}");
+        output::raw(text.as_bytes());
     }
     Ok(())
 }

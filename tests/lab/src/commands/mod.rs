@@ -1,6 +1,8 @@
 //! The command line: one file per command with something to say.
 
 mod bench;
+mod bench_logs;
+mod fault;
 mod logs;
 mod rehearse;
 mod report;
@@ -12,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use vmi_crds::spec::SourceRetirement;
 
 use crate::net::Block;
 use crate::supervisor::{self, Order};
 use crate::tools::Tools;
-use crate::{control_plane, home, process, shape, standins, tools};
+use crate::{control_plane, faults, home, migration, output, process, shape, standins, tools, vcenter};
 
 /// A data centre in a box: OpenShift's real controllers and simulated vCenters on one machine.
 #[derive(Parser)]
@@ -49,6 +52,20 @@ enum Command {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Break something in a running lab, and lift it again
+    Fault {
+        #[command(subcommand)]
+        verb: fault::Verb,
+        #[arg(long, global = true)]
+        name: Option<String>,
+    },
+    /// Fill a vCenter of a running lab with virtual machines that can only be looked at
+    Crowd {
+        vcenter: String,
+        count: u32,
+        #[arg(long)]
+        name: Option<String>,
+    },
     /// End a lab and leave nothing behind, also after a crash
     Down {
         #[arg(long)]
@@ -71,10 +88,22 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Boot a lab, check that everything in it is healthy, say what stands where
+    /// Boot a lab, move its cluster to the second vCenter, and look at the cluster itself
     Rehearse {
         #[arg(default_value = "native")]
         shape: String,
+        /// Grow the cluster by the second vCenter instead, and keep the first
+        #[arg(long)]
+        keep_source: bool,
+        /// Turn back on the way, and compare the cluster with how it was before
+        #[arg(long, conflicts_with = "boot_only")]
+        rollback: bool,
+        /// The step at which to turn back, by the name of its condition [default: PodsHealthy]
+        #[arg(long, value_name = "STEP", conflicts_with = "boot_only")]
+        rollback_at: Option<String>,
+        /// Boot the lab and check it, but do not migrate
+        #[arg(long)]
+        boot_only: bool,
         /// Write the report, JSON, to this file
         #[arg(long)]
         report: Option<PathBuf>,
@@ -84,9 +113,14 @@ enum Command {
     },
     /// Measure the vSphere client beside govmomi
     Bench {
+        /// Only these, such as 500_uuids or log_matching [default: all]
+        cases: Vec<String>,
         /// Write the report, JSON, to this file
         #[arg(long)]
         report: Option<PathBuf>,
+        /// Once and with few machines: shows that every figure is there, and says nothing about speed
+        #[arg(long)]
+        quick: bool,
     },
     /// Build what is missing of the programs the lab runs, and list them
     Tools {
@@ -144,6 +178,10 @@ failures! {
     control_plane::Error => |_| 1,
     crate::kubernetes::Error => |_| 1,
     standins::Error => |_| 1,
+    faults::Error => |error| if error.is_input() { 2 } else { 1 },
+    vcenter::Error => |error| if matches!(error, vcenter::Error::Refused { .. }) { 2 } else { 1 },
+    migration::operator::Error => |_| 2,
+    migration::Error => |_| 1,
     std::io::Error => |_| 1,
 }
 
@@ -199,16 +237,25 @@ async fn command(command: Command) -> Result<u8, Failure> {
         Command::Up { shape, name, net } => up::up(order(shape, name, net.as_deref())?).await?,
         Command::Status { name } => status::status(name.as_deref()).await?,
         Command::Logs { component, name } => logs::logs(&home::choose(name.as_deref())?, &component).await?,
+        Command::Fault { verb, name } => fault::fault(&home::choose(name.as_deref())?, &verb).await?,
+        Command::Crowd { vcenter, count, name } => {
+            let control = vcenter::Control { socket: home::of(&home::choose(name.as_deref())?.name).join("vcsim.sock") };
+            control.post(&format!("/vcenters/{vcenter}/crowd"), &serde_json::json!({"count": count})).await?;
+        }
         Command::Down { name, all } => up::down(name.as_deref(), all).await?,
         Command::Shapes => {
             for name in shape::names() {
-                println!("{name:<14} {}", shape::Shape::named(name)?.about);
+                output::line(format_args!("{name:<14} {}", shape::Shape::named(name)?.about));
             }
         }
-        Command::Kubeconfig { name } => println!("{}", kubeconfig(&home::choose(name.as_deref())?).display()),
+        Command::Kubeconfig { name } => output::line(format_args!("{}", kubeconfig(&home::choose(name.as_deref())?).display())),
         Command::Kubectl { name, arguments } => return kubectl(&home::choose(name.as_deref())?, &arguments).await,
-        Command::Rehearse { shape, report, keep } => return rehearse::rehearse(&shape, report.as_deref(), keep).await,
-        Command::Bench { report } => bench::bench(report.as_deref()).await?,
+        Command::Rehearse { shape, keep_source, rollback, rollback_at, boot_only, report, keep } => {
+            let source = if keep_source { SourceRetirement::Keep } else { SourceRetirement::Remove };
+            let way = rehearse::Way::of(source, rollback, rollback_at.as_deref(), boot_only)?;
+            return rehearse::rehearse(&shape, source, way, report.as_deref(), keep).await;
+        }
+        Command::Bench { cases, report, quick } => bench::bench(&cases, report.as_deref(), quick).await?,
         Command::Tools { export: _, print: Some(name) } => tools::print(&name).await?,
         Command::Tools { export, print: None } => tools::command(export).await?,
         Command::Run { shape, name, net } => return Ok(supervisor::run(&order(shape, Some(name), net.as_deref())?).await),

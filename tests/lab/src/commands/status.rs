@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use kube::Client;
 
-use super::{Failure, kubeconfig};
+use super::{Failure, fault, kubeconfig};
+use crate::faults::Faults;
 use crate::home::{self, Record};
 use crate::kubernetes::{self, CLUSTER_OPERATOR, MACHINE, NODE, condition};
-use crate::{control_plane, process};
+use crate::{control_plane, output, process};
 
 pub async fn status(name: Option<&str>) -> Result<(), Failure> {
     let records = match name {
@@ -15,7 +16,7 @@ pub async fn status(name: Option<&str>) -> Result<(), Failure> {
         None => home::running()?,
     };
     if records.is_empty() {
-        println!("no lab is running; `vmi-lab up SHAPE` starts one");
+        output::line(format_args!("no lab is running; `vmi-lab up SHAPE` starts one"));
     }
     for record in &records {
         show(record).await?;
@@ -25,23 +26,26 @@ pub async fn status(name: Option<&str>) -> Result<(), Failure> {
 
 async fn show(record: &Record) -> Result<(), Failure> {
     let state = record.boot_seconds.map_or_else(|| "booting".to_owned(), |seconds| format!("up, booted in {seconds:.1} s"));
-    println!(
+    output::line(format_args!(
         "lab {}: shape {}, 127.{}.0.0/16, {state}, {} MB resident",
         record.name,
         record.shape,
         record.block.0,
         resident_mb(&record.name)?
-    );
-    println!("  kubeconfig  {}", kubeconfig(record).display());
+    ));
+    output::line(format_args!("  kubeconfig  {}", kubeconfig(record).display()));
     for vcenter in &record.vcenters {
-        println!("  vCenter {}   https://{}:{}", vcenter.name, vcenter.server, vcenter.port);
+        output::line(format_args!("  vCenter {}   https://{}:{}", vcenter.name, vcenter.server, vcenter.port));
     }
     if record.boot_seconds.is_none() {
         return Ok(());
     }
     let client = control_plane::client(&kubeconfig(record)).await?;
     for line in summary(&client, record).await? {
-        println!("  {line}");
+        output::line(format_args!("  {line}"));
+    }
+    for line in fault::lines(&Faults::of(record).await?.list().await?) {
+        output::line(format_args!("  fault       {line}"));
     }
     Ok(())
 }

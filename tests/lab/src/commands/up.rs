@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Failure, kubeconfig};
 use crate::supervisor::{self, Order, Running};
 use crate::tools::{Progress, Tools, spoken};
-use crate::{home, requirements};
+use crate::{home, output, requirements};
 
 pub async fn up(order: Order) -> Result<(), Failure> {
     let mut progress = Progress::stderr();
@@ -15,20 +15,20 @@ pub async fn up(order: Order) -> Result<(), Failure> {
     let began = Instant::now();
     let running = Running::start(&order, false, |text| progress.line(&format!("{:>6}  {text}", spoken(began.elapsed())))).await?;
     let record = running.leave();
-    println!("lab {} is up after {:.1} s", record.name, record.boot_seconds.unwrap_or_default());
-    println!();
-    println!("  kubeconfig  {}", kubeconfig(&record).display());
+    output::line(format_args!("lab {} is up after {:.1} s", record.name, record.boot_seconds.unwrap_or_default()));
+    output::line("");
+    output::line(format_args!("  kubeconfig  {}", kubeconfig(&record).display()));
     for vcenter in &record.vcenters {
-        println!("  vCenter {}   https://{}:{}  user {}", vcenter.name, vcenter.server, vcenter.port, vcenter.username);
+        output::line(format_args!("  vCenter {}   https://{}:{}  user {}", vcenter.name, vcenter.server, vcenter.port, vcenter.username));
     }
-    println!();
-    println!("next:");
+    output::line("");
+    output::line(format_args!("next:"));
     let (objects, component) = match record.vcenters.is_empty() {
         true => ("nodes", "kube-apiserver"),
         false => ("nodes,machines -A", "cloud-controller-manager"),
     };
     for verb in [&format!("kubectl get {objects}"), "status", &format!("logs {component}"), "down"] {
-        println!("  vmi-lab {verb}");
+        output::line(format_args!("  vmi-lab {verb}"));
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ pub async fn down(name: Option<&str>, all: bool) -> Result<(), Failure> {
             // Crashed, or its record is unreadable: whatever still carries its mark goes.
             _ => home::forget(&name)?,
         }
-        println!("lab {name} is gone");
+        output::line(format_args!("lab {name} is gone"));
     }
     Ok(())
 }

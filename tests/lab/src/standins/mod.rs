@@ -8,17 +8,21 @@ use kube::Client;
 use crate::cache::Cache;
 use crate::kubernetes;
 
+pub mod autoscaler;
 pub mod cccmo;
 pub mod cco;
 pub mod cloud_config;
 pub mod config_operator;
 pub mod cvo;
+pub mod etcd;
 pub mod mco;
 pub mod operator_status;
 mod requests;
+pub mod storage;
 
 /// What `vmi-lab stand-in NAME` knows.
-pub const NAMES: &[&str] = &["cvo", "mco", "config-operator", "cco", "cccmo"];
+pub const NAMES: &[&str] =
+    &["cvo", "mco", "config-operator", "cco", "cccmo", "etcd", "csi-driver-operator", "storage-operator", "problem-detector", "autoscaler"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -30,6 +34,8 @@ pub enum Error {
         "RELEASE_VERSION is not set: a stand-in reports the release it belongs to, as the operator it stands for does; set it in the pod's env"
     )]
     NoReleaseVersion,
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: std::net::SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Kubernetes(#[from] kubernetes::Error),
     #[error(transparent)]
@@ -44,6 +50,11 @@ pub async fn run(name: &str, client: Client, arguments: &[String]) -> Result<(),
         "config-operator" => config_operator::run(client, arguments).await,
         "cco" => cco::run(client, arguments).await,
         "cccmo" => cccmo::run(client, arguments).await,
+        "etcd" => etcd::run(client, arguments).await,
+        "csi-driver-operator" => storage::driver_operator::run(client, arguments).await,
+        "storage-operator" => storage::storage_operator::run(client, arguments).await,
+        "problem-detector" => storage::problem_detector::run(client, arguments).await,
+        "autoscaler" => autoscaler::run(client, arguments).await,
         unknown => Err(Error::UnknownName(unknown.to_owned())),
     }
 }
@@ -70,7 +81,7 @@ mod tests {
     fn an_unknown_name_is_refused_with_the_names_there_are() {
         assert_eq!(
             Error::UnknownName("cso".to_owned()).to_string(),
-            "there is no stand-in \"cso\"; there are: cvo, mco, config-operator, cco, cccmo"
+            "there is no stand-in \"cso\"; there are: cvo, mco, config-operator, cco, cccmo, etcd, csi-driver-operator, storage-operator, problem-detector, autoscaler"
         );
     }
 }

@@ -31,6 +31,8 @@ use settings::Settings;
 use store::{Adding, Store};
 pub use table::Tool;
 
+use crate::output;
+
 /// The lab's programs and OpenShift's manifests, all on this machine's disk.
 #[derive(Debug)]
 pub struct Tools {
@@ -252,10 +254,10 @@ impl Builder<'_> {
 /// `vmi-lab tools [--export DIR]`: makes everything ready and says what came from where.
 pub async fn command(export: Option<PathBuf>) -> Result<(), Error> {
     let tools = Tools::prepare(&mut Progress::stderr()).await?;
-    print!("{}", tools.table());
+    output::raw(tools.table().as_bytes());
     if let Some(folder) = export {
         tools.export(&folder)?;
-        println!("all of it is in {0}; use it with VMI_TOOLS={0}", folder.display());
+        output::line(format_args!("all of it is in {0}; use it with VMI_TOOLS={0}", folder.display()));
     }
     Ok(())
 }
@@ -263,7 +265,7 @@ pub async fn command(export: Option<PathBuf>) -> Result<(), Error> {
 /// `vmi-lab tools --print NAME`: makes one program ready and prints its file.
 pub async fn print(name: &str) -> Result<(), Error> {
     let path = Tools::prepare_one(name, &mut Progress::stderr()).await?;
-    println!("{}", path.display());
+    output::line(format_args!("{}", path.display()));
     Ok(())
 }
 

@@ -1,27 +1,31 @@
-//! Stands in for the first part of the machine-config-operator: ControllerConfig follows Infrastructure and the cloud
-//! configuration under its own CRD's rules, pools say how their nodes are, and the node disruption policy reaches the status.
+//! Stands in for the machine-config-operator: ControllerConfig follows Infrastructure and the cloud configuration under its own
+//! CRD's rules, what the nodes are to run is rendered from it, nodes are brought there one by one, pools say how their nodes are,
+//! and the node disruption policy reaches the status and is honoured.
 //!
-//! What a pool's nodes are to run is not rendered here and nothing reboots: that would hang between `operator_tasks`, which ends
-//! with a written ControllerConfig, and `pools::status`, which reads `spec.configuration` of a pool.
+//! Only one file is rendered, /etc/kubernetes/cloud.conf, and a reboot is a count on the Node by which its containers start again.
+
+use std::collections::BTreeMap;
 
 use clap::Parser;
 use futures::StreamExt;
-use kube::Client;
 use kube::api::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::{Error, operator_status, release_version, requests, woken};
 use crate::cache::Cache;
 use crate::kubernetes::{
-    self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, DNS, INFRASTRUCTURE, Kind, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NETWORK, NODE, PROXY,
-    full_name,
+    self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, DNS, INFRASTRUCTURE, Kind, MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION,
+    NETWORK, NODE, PROXY, full_name,
 };
 use controller_config::Sources;
 
 mod controller_config;
 mod disruption_policy;
+mod drain;
 mod pools;
+mod rollout;
 
 const CRD_NAME: &str = "controllerconfigs.machineconfiguration.openshift.io";
 const MANAGED: &str = "openshift-config-managed";
@@ -42,8 +46,13 @@ pub async fn run(client: Client, arguments: &[String]) -> Result<(), Error> {
 
 /// Keeps ControllerConfig, pools and MachineConfiguration, for ever.
 pub async fn keep(client: &Client, version: &str) -> ! {
-    tracing::info!("stand-in for the machine-config-operator (first part, nothing is rendered or rebooted) of release {version}");
-    let kinds = [INFRASTRUCTURE, NETWORK, DNS, PROXY, NODE, CONTROLLER_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION];
+    tracing::info!(
+        "stand-in for the machine-config-operator (one file is rendered, and a reboot starts the node's containers again) of release {version}"
+    );
+    let mut drains = tokio::task::JoinSet::<()>::new();
+    let own = client.clone();
+    drains.spawn(async move { drain::keep(&own).await });
+    let kinds = [INFRASTRUCTURE, NETWORK, DNS, PROXY, NODE, CONTROLLER_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_CONFIG];
     let mut watched: Vec<(Kind, &str)> = kinds.iter().map(|kind| (*kind, "")).collect();
     watched.extend([(CONFIG_MAP, MANAGED), (CONFIG_MAP, "kube-system")]);
     let mut cache = Cache::start(client, &watched).await;
@@ -62,10 +71,11 @@ pub async fn keep(client: &Client, version: &str) -> ! {
 /// One look at everything; true where something has to be tried again.
 async fn pass(client: &Client, cache: &Cache, version: &str) -> bool {
     let tasks = operator_tasks(client, cache, version).await;
+    let rolled = roll_out(client, cache).await;
     let statuses = write_statuses(client, cache, version).await;
     let reported = report(client, version, tasks.as_ref().err()).await;
     let mut failed = tasks.is_err();
-    for result in [statuses, reported] {
+    for result in [rolled, statuses, reported] {
         match result {
             Ok(()) => {}
             // Somebody wrote it meanwhile; the event of that write brings us back.
@@ -127,6 +137,40 @@ fn rendered_spec(cache: &Cache, version: &str) -> Result<Value, String> {
         root_ca: root_ca.ok_or("configmap \"kube-root-ca.crt\" in kube-system has no ca.crt yet")?,
         release_image: &format!("vmi-lab/release:{version}"),
     })
+}
+
+/// Renders what the pools are to run, and brings their nodes a step further.
+async fn roll_out(client: &Client, cache: &Cache) -> Result<(), kubernetes::Error> {
+    let Some(controller_config) = cache.get(CONTROLLER_CONFIG, "", controller_config::NAME) else { return Ok(()) };
+    let configs: BTreeMap<String, Value> = cache.list(MACHINE_CONFIG).iter().map(|config| (config.name_any(), json!(**config))).collect();
+    let policy = cache.get(MACHINE_CONFIGURATION, "", "cluster").map(|found| found.data["status"]["nodeDisruptionPolicyStatus"].clone());
+    let nodes = cache.list(NODE);
+    for pool in cache.list(MACHINE_CONFIG_POOL) {
+        let wanted = rollout::rendered(&pool.name_any(), &controller_config.data);
+        let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+        if !configs.contains_key(name) {
+            write(client, MACHINE_CONFIG, Some(&wanted), None).await?;
+        }
+        if pool.data["spec"]["configuration"]["name"] != name {
+            tracing::info!("pool {}: now targeting {name}", pool.name_any());
+            let patch = json!({"spec": {"configuration": {"name": name}}});
+            kubernetes::merge(client, MACHINE_CONFIG_POOL, "", &pool.name_any(), &patch).await?;
+            continue;
+        }
+        let members = pools::members(&pool, nodes.iter().map(AsRef::as_ref));
+        let view = rollout::Pool {
+            pool: &pool,
+            nodes: &members,
+            configs: &configs,
+            policy: policy.as_ref().unwrap_or(&Value::Null),
+            ready: pools::is_ready,
+        };
+        for (node, patch) in rollout::steps(&view) {
+            tracing::info!("node {node}: {patch}");
+            kubernetes::merge(client, NODE, "", &node, &patch).await?;
+        }
+    }
+    Ok(())
 }
 
 /// What the controllers beside the operator say: they go on while the operator is stuck.

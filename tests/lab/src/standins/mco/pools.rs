@@ -1,5 +1,5 @@
-//! MachineConfigPools and what they say of their nodes. What a pool is to run comes from its `spec.configuration`; nothing renders
-//! it yet, so every node counts as having it, and only nodes that are not ready hold a pool up.
+//! MachineConfigPools and what they say of their nodes: whether they are ready, and whether they run what `spec.configuration`
+//! names.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
+use super::rollout;
 use crate::kubernetes::condition;
 use crate::standins::operator_status::with_conditions;
 
@@ -43,7 +44,7 @@ pub fn members<'a>(pool: &DynamicObject, nodes: impl Iterator<Item = &'a Dynamic
 }
 
 /// Ready for work in the operator's eyes: a cordoned node is not.
-fn is_ready(node: &DynamicObject) -> bool {
+pub fn is_ready(node: &DynamicObject) -> bool {
     let quiet = |kind: &str| matches!(condition(node, kind), "" | "False");
     condition(node, "Ready") == "True" && quiet("DiskPressure") && quiet("NetworkUnavailable") && node.data["spec"]["unschedulable"] != true
 }
@@ -52,14 +53,17 @@ fn is_ready(node: &DynamicObject) -> bool {
 pub fn status(pool: &DynamicObject, nodes: &[&DynamicObject], now: &str) -> Value {
     let existing = &pool.data["status"];
     let spec = &pool.data["spec"];
-    let (total, ready) = (nodes.len(), nodes.iter().filter(|node| is_ready(node)).count());
     let target = spec["configuration"]["name"].as_str().unwrap_or_default();
+    let updated = |node: &DynamicObject| rollout::is_updated(node, target);
+    let (total, there) = (nodes.len(), nodes.iter().filter(|node| updated(node)).count());
+    let unavailable = nodes.iter().filter(|node| !is_ready(node)).count();
+    let ready = nodes.iter().filter(|node| updated(node) && is_ready(node)).count();
     let mut status = if existing.is_object() { existing.clone() } else { json!({}) };
     let counts = [
         ("machineCount", total),
-        ("updatedMachineCount", total),
+        ("updatedMachineCount", there),
         ("readyMachineCount", ready),
-        ("unavailableMachineCount", total - ready),
+        ("unavailableMachineCount", unavailable),
         ("degradedMachineCount", 0),
     ];
     for (field, count) in counts {
@@ -111,7 +115,9 @@ mod tests {
 
     fn node(name: &str, roles: &[&str], ready: &str, unschedulable: bool) -> DynamicObject {
         let labels: Value = roles.iter().map(|role| (format!("node-role.kubernetes.io/{role}"), json!(""))).collect();
-        object(json!({"metadata": {"name": name, "labels": labels}, "spec": {"unschedulable": unschedulable},
+        let key = |what: &str| format!("machineconfiguration.openshift.io/{what}");
+        let annotations = json!({key("currentConfig"): "rendered-1", key("desiredConfig"): "rendered-1", key("state"): "Done"});
+        object(json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": {"unschedulable": unschedulable},
             "status": {"conditions": [{"type": "Ready", "status": ready}]}}))
     }
 

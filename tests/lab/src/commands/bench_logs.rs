@@ -1,0 +1,168 @@
+//! The part of `bench` about logs: our rules over a log such as a busy cluster writes, beside `grep` with the same patterns.
+//!
+//! Both read the same file and count the lines that fit; that the counts are equal is part of the measurement. The time is that of
+//! the processor, since others may use it too.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Failure;
+use crate::migration::operator::cpu_seconds;
+use crate::tools::Progress;
+
+const ROUNDS: usize = 3;
+const MEGABYTES: usize = 256;
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../controllers/pod-health-watch/rules.yaml");
+
+/// What healthy components write all day; `#` becomes a number.
+const ORDINARY: &[&str] = &[
+    "I1116 19:49:46.# 1 controller.go:174] c-x7k2p-worker-#: reconciling Machine",
+    "I1116 19:49:46.# 1 controller.go:296] c-x7k2p-worker-#: reconciling machine triggers idempotent update",
+    "I1116 19:49:46.# 1 reconciler.go:1100] c-x7k2p-worker-#: Updating provider status",
+    "I1116 19:49:46.# 1 machine_scope.go:117] c-x7k2p-worker-#: patching machine",
+    "I1116 19:49:46.# 27517 search.go:208] Found node 1a3586eb-#-5632-b984-46cfeacaac2a as vm=VirtualMachine:vm-# in vc=vc.example.com and datacenter=dc-a",
+    "I1116 19:49:46.# 27517 instances.go:120] instances.InstanceExistsByProviderID() CACHED with 1a3586eb-#-5632-b984-46cfeacaac2a",
+    "I1116 19:49:46.# 27517 node_controller.go:271] Update # nodes status took #.#ms.",
+    "I1116 19:49:46.# 1 reflector.go:946] \"Watch close\" reflector=\"k8s.io/client-go/informers/factory.go:160\" type=\"*v1.Node\" totalItems=#",
+    "I1116 19:49:46.# 1 event.go:377] Event(v1.ObjectReference{Kind:\"Deployment\", Namespace:\"openshift-cluster-csi-drivers\", Name:\"vmware-vsphere-csi-driver-operator\", UID:\"#\"}): type: 'Normal' reason: 'DeploymentUpdated' Updated Deployment.apps/vmware-vsphere-csi-driver-controller -n openshift-cluster-csi-drivers because it changed",
+    "{\"level\":\"info\",\"time\":\"2026-11-16T19:49:46.#Z\",\"caller\":\"vanilla/controller.go:2011\",\"msg\":\"ControllerGetCapabilities: called with args {XXX_NoUnkeyedLiteral:{} XXX_unrecognized:[] XXX_sizecache:#}\",\"TraceId\":\"52a1-#\"}",
+    "{\"level\":\"info\",\"time\":\"2026-11-16T19:49:46.#Z\",\"caller\":\"syncer/fullsync.go:60\",\"msg\":\"FullSync for VC vc.example.com: # volumes are in sync\",\"TraceId\":\"52a1-#\"}",
+    "time=\"2026-11-16T19:49:46Z\" level=info msg=\"reconcile complete\" controller=credreq cr=openshift-cloud-credential-operator/openshift-machine-api-vsphere elapsed=#.#ms",
+    "I1116 19:49:46.# 1 vsphere_check.go:302] CheckNodeDiskUUID:c-x7k2p-worker-# passed",
+    "I1116 19:49:46.# 1 base_controller.go:130] All VSphereStorageClassController workers have been terminated #",
+    "W1116 19:49:46.# 1 warnings.go:70] unknown field \"spec.template.spec.#\"",
+];
+
+/// One line in so many is one that a rule knows.
+const ONE_IN: usize = 40;
+
+#[derive(Deserialize)]
+struct Rule {
+    #[serde(default)]
+    pattern: String,
+    line: String,
+}
+
+fn broken(message: &dyn std::fmt::Display) -> Failure {
+    Failure { message: format!("the benchmark of logs: {message}"), code: 1 }
+}
+
+/// The case of the report.
+pub async fn case(progress: &mut Progress) -> Result<Value, Failure> {
+    let rules = std::fs::read_to_string(RULES)?;
+    let rules: Vec<Rule> = serde_saphyr::from_str(&rules).map_err(|error| broken(&error))?;
+    let folder = std::env::temp_dir().join(format!("vmi-bench-logs-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let measured = in_folder(&rules, &folder, progress).await;
+    std::fs::remove_dir_all(&folder)?;
+    measured
+}
+
+async fn in_folder(rules: &[Rule], folder: &Path, progress: &mut Progress) -> Result<Value, Failure> {
+    let (log, patterns) = (folder.join("log"), folder.join("patterns"));
+    std::fs::write(&log, text(rules, MEGABYTES * 1_000_000))?;
+    let known: Vec<&str> = rules.iter().map(|rule| rule.pattern.as_str()).filter(|pattern| !pattern.is_empty()).collect();
+    std::fs::write(&patterns, known.join("\n"))?;
+    progress.line("building vmi as it is shipped");
+    let vmi = our_program().await?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        progress.status(&format!("log_matching {round}/{ROUNDS}"));
+        let mut explain = Command::new(&vmi);
+        let mine = measured(explain.args(["explain", "--component", "any"]), &log)?;
+        let mut grep = Command::new("grep");
+        let other = measured(grep.args(["-c", "-i", "-E", "-f"]).arg(&patterns).env("LC_ALL", "C"), &log)?;
+        let (found, wanted) = (fitting(&mine.1), other.1.trim().parse::<u64>().ok());
+        if found.is_none() || found != wanted {
+            return Err(broken(&format!("vmi finds {found:?} lines that fit a rule, and grep {wanted:?}")));
+        }
+        ours.push(speed(mine.0));
+        theirs.push(speed(other.0));
+    }
+    progress.clear();
+    let (ours, peer) = (median(ours), median(theirs));
+    Ok(json!({"name": "log_matching", "ours": ours, "peer": peer, "peer_name": "grep", "unit": "MB/s", "better": "higher"}))
+}
+
+/// A log of ordinary lines, and among them each rule's in turn.
+fn text(rules: &[Rule], size: usize) -> String {
+    let mut text = String::with_capacity(size + 1024);
+    let mut number = 0_usize;
+    while text.len() < size {
+        number += 1;
+        let line = if number.is_multiple_of(ONE_IN) {
+            rules.get(number / ONE_IN % rules.len()).map_or("", |rule| rule.line.as_str())
+        } else {
+            ORDINARY[number % ORDINARY.len()]
+        };
+        for (place, part) in line.split('#').enumerate() {
+            if place > 0 {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "{}", number.wrapping_mul(2_654_435_761) % 1_000_000);
+            }
+            text.push_str(part);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Processor seconds, and what it said.
+fn measured(command: &mut Command, log: &Path) -> Result<(f64, String), Failure> {
+    let mut child = command.stdin(File::open(log)?).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut output = String::new();
+    if let Some(stdout) = child.stdout.as_mut() {
+        std::io::Read::read_to_string(stdout, &mut output)?;
+    }
+    // Ended but not forgotten: what it has used can still be read.
+    let id = rustix::process::Pid::from_child(&child);
+    waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).map_err(std::io::Error::from)?;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
+    child.wait()?;
+    Ok((cpu_seconds(&stat), output))
+}
+
+/// How many lines fit a rule, by the last line of `vmi explain`: `9 lines: 1 fatal, 2 transient, 3 benign, 3 errors ...`.
+fn fitting(output: &str) -> Option<u64> {
+    let (_, counts) = output.trim_end().lines().last()?.split_once(": ")?;
+    let number = |part: &str| part.split(' ').next()?.parse::<u64>().ok();
+    counts.split(", ").take(3).map(number).sum()
+}
+
+fn speed(seconds: f64) -> f64 {
+    MEGABYTES as f64 / seconds
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+async fn our_program() -> Result<PathBuf, Failure> {
+    super::bench::built(&["--profile", "lean", "--package", "vmi", "--bin", "vmi"], "vmi").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_read_from_the_last_line() {
+        assert_eq!(fitting("fatal CCM-001, once: x\n9 lines: 1 fatal, 2 transient, 3 benign, 3 errors that no rule knows\n"), Some(6));
+        assert_eq!(fitting("something else\n"), None);
+    }
+
+    #[test]
+    fn the_log_is_as_large_as_is_said_and_holds_every_rules_line() {
+        let rules: Vec<Rule> = serde_saphyr::from_str(&std::fs::read_to_string(RULES).unwrap()).unwrap();
+        let text = text(&rules, 2_000_000);
+        assert!((2_000_000..2_010_000).contains(&text.len()));
+        assert!(rules.iter().all(|rule| text.contains(&rule.line)));
+    }
+}

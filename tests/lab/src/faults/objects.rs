@@ -1,0 +1,70 @@
+//! Faults that consist of objects: what stands in the way is really there, and the real controllers stumble over it.
+
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::board::NAMESPACE;
+use super::{Error, Fault};
+use crate::cluster::{MANAGER, config};
+use crate::kubernetes::{self, DEPLOYMENT, NODE, POD_DISRUPTION_BUDGET};
+use crate::nodes;
+
+const BLOCKER: &str = "drain-blocker";
+/// A control plane Node that belongs to no Machine.
+pub const UNMANAGED: &str = "vmi-lab-unmanaged-master";
+
+pub(super) async fn make(client: &Client, fault: &Fault) -> Result<(), Error> {
+    match fault {
+        Fault::DrainBlocked => {
+            let all = kubernetes::list(client, NODE, "").await?;
+            let workers = all.iter().filter(|node| !node.labels().contains_key("node-role.kubernetes.io/master")).count();
+            for object in blockers(workers) {
+                kubernetes::apply(client, MANAGER, &object).await?;
+            }
+        }
+        Fault::CpmsDegraded => {
+            // Nothing may run there: the node agent would have to start it.
+            nodes::register(client, UNMANAGED, &[("vmi-lab/fault", "true")], "master").await?;
+            let status = nodes::node_status("00000000-0000-4000-8000-0000000000ff", true, config::KUBERNETES);
+            nodes::report(client, UNMANAGED, &status, 1).await?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+pub(super) async fn remove(client: &Client, fault: &Fault) -> Result<(), Error> {
+    match fault {
+        Fault::DrainBlocked => {
+            kubernetes::delete(client, POD_DISRUPTION_BUDGET, NAMESPACE, BLOCKER).await?;
+            kubernetes::delete(client, DEPLOYMENT, NAMESPACE, BLOCKER).await?;
+        }
+        Fault::CpmsDegraded => kubernetes::delete(client, NODE, "", UNMANAGED).await?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A pod on each of so many workers, none of which may be evicted.
+fn blockers(workers: usize) -> [Value; 2] {
+    let labels = json!({"app": BLOCKER});
+    [
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": BLOCKER, "namespace": NAMESPACE},
+            "spec": {
+                "replicas": workers, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}},
+                    ]}},
+                    "containers": [{"name": "blocker", "image": "vmi-lab/shell", "args": ["-c", "exec sleep infinity"]}],
+                }},
+            },
+        }),
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": BLOCKER, "namespace": NAMESPACE},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}},
+        }),
+    ]
+}

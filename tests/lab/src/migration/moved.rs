@@ -1,0 +1,252 @@
+//! The verdict on a move: nothing of the source is in service, the target carries what the source carried, and the rest is as before.
+
+use std::collections::BTreeMap;
+
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use super::dump::Dump;
+use super::verdict::{self, Check, Expected, none, object};
+use super::{Error, NAMESPACE, Site, request};
+use crate::cluster::config::named_domain;
+use crate::kubernetes::{self, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, SECRET};
+use crate::vcenter::Vcenter;
+
+/// Whose MachineAutoscaler scales a set.
+const OWNER: &str = "autoscaling.openshift.io/machineautoscaler";
+
+/// What was only held, or has nothing to do with where machines are.
+const AS_BEFORE: &[(&str, &[&str])] = &[
+    ("the CRDs' rules are as before", &["CustomResourceDefinition"]),
+    ("the cluster version operator and its overrides are as before", &["Deployment", "ClusterVersion"]),
+    (
+        "health checks, the cluster autoscaler, pools, boot images and reboots are as before",
+        &["MachineHealthCheck", "ClusterAutoscaler", "MachineConfigPool", "MachineConfiguration", "CredentialsRequest"],
+    ),
+    ("nodes that are no virtual machines are as before", &["Node"]),
+];
+
+/// Everything that a move must have done, and nothing else; `before` is how the cluster was.
+pub async fn verdict(site: &Site, before: &Dump) -> Result<Vec<Check>, Error> {
+    let after = Dump::take(site).await?;
+    let machines = kubernetes::list(&site.client, MACHINE, "").await?;
+    let nodes = kubernetes::list(&site.client, NODE, "").await?;
+    let vms = site.control.get("/vms").await?;
+    let count = before.of(MACHINE).count();
+    let mut checks = vec![
+        Check::new("no Machine and no MachineSet is on the source", none(&on_the_source(&after, &site.source))),
+        Check::new("as many Machines are on the target as were on the source", counted("Machines", machines.len(), count)),
+        Check::new("every Node is a Machine's of today, or was nobody's before", nodes_of(&nodes, &machines, before)),
+        Check::new("no virtual machine is left in the source", counted("virtual machines", virtual_machines(&vms, &site.source), 0)),
+        Check::new(
+            "every Machine has its virtual machine in the target",
+            counted("virtual machines", site.targets().iter().map(|target| virtual_machines(&vms, target)).sum(), count),
+        ),
+        Check::new("each MachineSet's labels, taints, sizes and replicas are as before", carried_over(before, &after)),
+        Check::new("autoscalers scale the new MachineSets within the bounds of the old", autoscalers(before, &after)),
+        Check::new("the control plane machine set names the target alone", control_plane(site).await?),
+        Check::new("metadata.json of both vCenters is kept, and what is left is listed", kept(site).await?),
+    ];
+    let expected = Expected { there: site.targets(), gone: vec![&site.source] };
+    checks.extend(verdict::configured(site, &expected, "the target alone").await?);
+    for (name, kinds) in AS_BEFORE {
+        checks.push(Check::new(name, none(&before.difference_of(&after, |kind| kinds.contains(&kind)))));
+    }
+    checks.extend(verdict::healthy(site).await);
+    Ok(checks)
+}
+
+fn counted(what: &str, found: usize, wanted: usize) -> Result<(), String> {
+    if found == wanted { Ok(()) } else { Err(format!("{found} {what}, wanted are {wanted}")) }
+}
+
+/// The part of a Machine or a MachineSet that says how a machine is made.
+fn provider(object: &Value) -> &Value {
+    let of_set = &object["spec"]["template"]["spec"]["providerSpec"]["value"];
+    if of_set.is_null() { &object["spec"]["providerSpec"]["value"] } else { of_set }
+}
+
+fn on_the_source(after: &Dump, source: &Vcenter) -> Vec<String> {
+    let all = after.of(MACHINE).map(|(name, object)| ("Machine", name, object));
+    let all = all.chain(after.of(MACHINE_SET).map(|(name, object)| ("MachineSet", name, object)));
+    all.filter(|(_, _, object)| provider(object)["workspace"]["server"] == source.server.as_str())
+        .map(|(kind, name, _)| format!("{kind} {name}"))
+        .collect()
+}
+
+fn nodes_of(nodes: &[DynamicObject], machines: &[DynamicObject], before: &Dump) -> Result<(), String> {
+    let known: Vec<&str> = machines.iter().filter_map(|machine| machine.data["status"]["nodeRef"]["name"].as_str()).collect();
+    let others: Vec<&str> = before.of(NODE).map(|(name, _)| name).collect();
+    let known_or_other = |name: &String| known.contains(&name.as_str()) || others.contains(&name.as_str());
+    let strangers: Vec<String> = nodes.iter().map(kube::ResourceExt::name_any).filter(|name| !known_or_other(name)).collect();
+    none(&strangers)?;
+    counted("Nodes", nodes.len(), machines.len() + others.len())
+}
+
+fn virtual_machines(vms: &Value, vcenter: &Vcenter) -> usize {
+    let here = |vm: &&Value| vm["vcenter"] == vcenter.name.as_str() && vm["template"] != true;
+    vms.as_array().into_iter().flatten().filter(here).count()
+}
+
+/// What a MachineSet makes, without where it makes it.
+fn kind_of_machine(set: &Value) -> String {
+    let mut template = set["spec"]["template"].clone();
+    for labels in ["/metadata/labels", "/spec/metadata/labels"] {
+        if let Some(labels) = template.pointer_mut(labels).and_then(Value::as_object_mut) {
+            let of_place = |key: &str| key.ends_with("/region") || key.ends_with("/zone");
+            labels.retain(|key, _| !of_place(key) && !key.ends_with("/cluster-api-machineset"));
+        }
+    }
+    if let Some(fields) = template["spec"]["providerSpec"]["value"].as_object_mut() {
+        for place in ["workspace", "template", "network", "tagIDs", "snapshot", "cloneMode", "metadata"] {
+            fields.remove(place);
+        }
+    }
+    sorted(&template).to_string()
+}
+
+/// With keys in their order and without empty objects, so that equal ones read the same: the real webhook fills empty ones in, and
+/// the lab's first set is older than it.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| (key.clone(), sorted(value)));
+            fields.filter(|(_, value)| *value != json!({})).collect::<BTreeMap<_, _>>().into_iter().collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// As many replicas of each kind of machine as before, and no kind more.
+fn carried_over(before: &Dump, after: &Dump) -> Result<(), String> {
+    let replicas = |dump: &Dump| {
+        let mut all: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
+        for (name, set) in dump.of(MACHINE_SET) {
+            let entry = all.entry(kind_of_machine(set)).or_default();
+            entry.0 += set["spec"]["replicas"].as_i64().unwrap_or(1);
+            entry.1.push(name.to_owned());
+        }
+        all
+    };
+    let (old, new) = (replicas(before), replicas(after));
+    let mut wrong: Vec<String> = Vec::new();
+    for (kind, (wanted, names)) in &old {
+        match new.get(kind) {
+            Some((found, _)) if found == wanted => {}
+            Some((found, others)) => wrong.push(format!("{} had {wanted} replicas, {} have {found}", names.join(", "), others.join(", "))),
+            None => wrong.push(format!("nothing makes what {} made: {kind}", names.join(", "))),
+        }
+    }
+    let strange = new.iter().filter(|(kind, _)| !old.contains_key(*kind));
+    wrong.extend(strange.map(|(kind, (_, names))| format!("{} make what nothing made before: {kind}", names.join(", "))));
+    none(&wrong)
+}
+
+fn autoscalers(before: &Dump, after: &Dump) -> Result<(), String> {
+    let sets: Vec<&str> = after.of(MACHINE_SET).filter_map(|(_, set)| set["metadata"]["name"].as_str()).collect();
+    let bounds = |dump: &Dump| {
+        let sum = |field: &str| dump.of(MACHINE_AUTOSCALER).filter_map(|(_, scaler)| scaler["spec"][field].as_i64()).sum::<i64>();
+        (sum("minReplicas"), sum("maxReplicas"))
+    };
+    let lost = after
+        .of(MACHINE_AUTOSCALER)
+        .filter(|(_, scaler)| scaler["spec"]["scaleTargetRef"]["name"].as_str().is_none_or(|target| !sets.contains(&target)));
+    none(&lost.map(|(name, _)| format!("MachineAutoscaler {name} scales a set that is gone")).collect::<Vec<_>>())?;
+    let owned: Vec<&str> = after.of(MACHINE_SET).filter_map(|(_, set)| set["metadata"]["annotations"][OWNER].as_str()).collect();
+    let idle = after.of(MACHINE_AUTOSCALER).filter(|(_, scaler)| {
+        let metadata = &scaler["metadata"];
+        let own = format!("{}/{}", metadata["namespace"].as_str().unwrap_or_default(), metadata["name"].as_str().unwrap_or_default());
+        !owned.contains(&own.as_str())
+    });
+    none(&idle.map(|(name, _)| format!("no MachineSet is marked as scaled by MachineAutoscaler {name}")).collect::<Vec<_>>())?;
+    let (old, new) = (bounds(before), bounds(after));
+    if old == new { Ok(()) } else { Err(format!("the bounds were {old:?} and are {new:?}")) }
+}
+
+async fn control_plane(site: &Site) -> Result<Result<(), String>, Error> {
+    let set = object(site, CONTROL_PLANE_MACHINE_SET, "openshift-machine-api", "cluster").await?;
+    let template = &set.data["spec"]["template"]["machines_v1beta1_machine_openshift_io"];
+    let domains = template["failureDomains"]["vsphere"].as_array().into_iter().flatten().filter_map(|domain| domain["name"].as_str());
+    let mut found: Vec<&str> = domains.collect();
+    found.sort_unstable();
+    let zones = site.targets().into_iter().flat_map(|target| target.zones.iter().map(move |zone| (target, zone)));
+    let wanted: Vec<String> = zones.map(|(target, zone)| named_domain(target, zone).name).collect();
+    Ok(if found != wanted {
+        Err(format!("its failure domains are {}, wanted are {}", found.join(", "), wanted.join(", ")))
+    } else if template.to_string().contains(&site.source.server) {
+        Err("its template names the source".to_owned())
+    } else {
+        Ok(())
+    })
+}
+
+async fn kept(site: &Site) -> Result<Result<(), String>, Error> {
+    use base64::Engine as _;
+    let (metadata, leftovers) = (format!("vmi-{}-metadata", request::NAME), format!("vmi-{}-leftovers", request::NAME));
+    let secret = object(site, SECRET, NAMESPACE, &metadata).await?;
+    let encoded = secret.data["data"]["metadata.json"].as_str().unwrap_or_default();
+    let file: Value = base64::engine::general_purpose::STANDARD
+        .decode(encoded)
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or(Value::Null);
+    let wanted: Vec<Value> = site
+        .vcenters()
+        .iter()
+        .map(|vcenter| json!({"vCenter": vcenter.server, "username": vcenter.username, "password": vcenter.password}))
+        .collect();
+    if file["vsphere"]["VCenters"] != json!(wanted) {
+        return Ok(Err(format!("Secret {metadata} does not have both vCenters with their pairs")));
+    }
+    let map = object(site, CONFIG_MAP, NAMESPACE, &leftovers).await?;
+    let text = map.data["data"]["leftovers.txt"].as_str().unwrap_or_default();
+    let told = text.contains(&site.source.server) && text.contains(&site.source.folder());
+    Ok(if told { Ok(()) } else { Err(format!("ConfigMap {leftovers} does not tell what is left in the source")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, replicas: i64, cpus: i64, server: &str) -> Value {
+        json!({
+            "metadata": {"name": name},
+            "spec": {"replicas": replicas, "template": {
+                "metadata": {"labels": {"machine.openshift.io/cluster-api-machineset": name, "role": "worker"}},
+                "spec": {"providerSpec": {"value": {"numCPUs": cpus, "workspace": {"server": server}}}},
+            }},
+        })
+    }
+
+    fn carried(old: &[Value], new: &[Value]) -> Result<(), String> {
+        let dump = |sets: &[Value]| Dump::with(MACHINE_SET, sets);
+        carried_over(&dump(old), &dump(new))
+    }
+
+    #[test]
+    fn sets_may_change_name_and_place_but_not_what_they_make_nor_how_many() {
+        let old = [set("infra", 2, 8, "a"), set("worker", 3, 4, "a"), set("none", 0, 2, "a")];
+        let new = [set("infra-b", 2, 8, "b"), set("worker-b", 1, 4, "b"), set("worker-c", 2, 4, "b"), set("none-b", 0, 2, "b")];
+        assert_eq!(carried(&old, &new), Ok(()));
+        assert!(carried(&old, &new[..3]).unwrap_err().contains("nothing makes what ns/none made"));
+        assert!(carried(&old[..2], &new).unwrap_err().contains("ns/none-b make what nothing made before"));
+        let fewer = [new[0].clone(), new[1].clone(), new[3].clone()];
+        assert_eq!(carried(&old, &fewer), Err("ns/worker had 3 replicas, ns/worker-b have 1".to_owned()));
+    }
+
+    #[test]
+    fn a_node_without_a_machine_is_named_unless_it_had_none_before() {
+        let object = |name: &str, node: &str| -> DynamicObject {
+            serde_json::from_value(json!({"metadata": {"name": name}, "status": {"nodeRef": {"name": node}}})).unwrap()
+        };
+        let machines = [object("m-1", "n-1"), object("m-2", "n-2")];
+        let nodes = [object("n-1", ""), object("n-2", ""), object("ns/n-3", "")];
+        let (alone, beside) = (Dump::default(), Dump::with(NODE, &[json!({"metadata": {"name": "n-3"}})]));
+        assert_eq!(nodes_of(&nodes[..2], &machines, &alone), Ok(()));
+        assert_eq!(nodes_of(&nodes, &machines, &alone), Err("ns/n-3".to_owned()));
+        assert_eq!(nodes_of(&nodes[..1], &machines, &alone), Err("1 Nodes, wanted are 2".to_owned()));
+        assert_eq!(nodes_of(&nodes, &machines, &beside), Ok(()));
+        assert_eq!(nodes_of(&nodes[..2], &machines, &beside), Err("2 Nodes, wanted are 3".to_owned()));
+    }
+}

@@ -1,0 +1,258 @@
+//! A migration as the audit log tells it: every write into the vmi, by whom, when, and what it said of which step.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use vmi_crds::graph::{Request, STEPS, Step, StepName};
+use vmi_crds::spec::SourceRetirement;
+
+use super::audit::Event;
+use super::{NAMESPACE, request};
+
+/// What followers of the operator write; the operator waits for these.
+const AWAITED: &[&str] = &[
+    "secrets",
+    "configmaps",
+    "controllerconfigs",
+    "clusteroperators",
+    "machineconfigpools",
+    "machineconfigurations",
+    "deployments",
+    "replicasets",
+    "pods",
+    "customresourcedefinitions",
+    "controlplanemachinesets",
+    "machines",
+    "machinesets",
+    "nodes",
+];
+
+/// Steps that watch pods, and those that replaced these before, if that is a step of its own.
+const JUDGED: [(StepName, Option<StepName>); 3] = [
+    (StepName::PodsHealthy, Some(StepName::PodsRestarted)),
+    (StepName::PodsHealthyAfterDetach, Some(StepName::PodsRestartedAfterDetach)),
+    (StepName::PodsHealthyAfterRemoval, None),
+];
+/// Steps in which machines come and go.
+const OF_MACHINES: [StepName; 3] = [StepName::WorkersReady, StepName::ControlPlaneReady, StepName::SourceWorkersRemoved];
+
+/// One write into the vmi's status.
+struct Report {
+    received: Timestamp,
+    answered: Timestamp,
+    manager: String,
+    holds: Vec<String>,
+    steps: HashMap<String, String>,
+}
+
+/// The vmi of a rehearsal from the moment it was set to Running.
+pub struct Timeline<'a> {
+    events: &'a [Event],
+    user: &'a str,
+    pub running: Option<Timestamp>,
+    asked: Request,
+    reports: Vec<Report>,
+}
+
+/// Pods were replaced, and then judged.
+pub struct Restart {
+    /// When the first of them was deleted.
+    pub deleted: Timestamp,
+    /// When the judgement was reported.
+    pub judged: Timestamp,
+    pub namespaces: Vec<String>,
+}
+
+pub fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64()
+}
+
+impl<'a> Timeline<'a> {
+    /// Reads `events`, which are in the order of their answers; `user` is the operator's account.
+    pub fn of(events: &'a [Event], user: &'a str) -> Timeline<'a> {
+        let of_the_vmi = |event: &&Event| {
+            let object = &event.object_ref;
+            object.resource == "vspheremigrationinfra" && object.namespace == NAMESPACE && object.name == request::NAME && event.is_write()
+        };
+        let running = events.iter().filter(of_the_vmi).find(|event| event.request_object["spec"]["state"] == "Running");
+        let running = running.map(|event| event.received);
+        let reports = events
+            .iter()
+            .filter(of_the_vmi)
+            .filter(|event| event.object_ref.subresource == "status" && running.is_some_and(|running| event.answered >= running))
+            .map(Report::of)
+            .collect();
+        let kept = events.iter().filter(of_the_vmi).any(|event| event.request_object["spec"]["sourceRetirement"] == "Keep");
+        let retirement = if kept { SourceRetirement::Keep } else { SourceRetirement::Remove };
+        let asked = Request { retirement, machine_sets: false, control_plane: false };
+        Timeline { events, user, running, asked, reports }
+    }
+
+    /// When a condition was first reported True.
+    pub fn turned_true(&self, condition: &str) -> Option<Timestamp> {
+        self.reports.iter().find(|report| report.holds.iter().any(|held| held == condition)).map(|report| report.answered)
+    }
+
+    /// The first report by the step's own controller in which it is in one of these states.
+    fn reported(&self, step: &Step, states: &[&str]) -> Option<&Report> {
+        let manager = step.controller.field_manager();
+        let said = |report: &&Report| {
+            report.manager == manager && report.steps.get(step.name.as_str()).is_some_and(|state| states.contains(&state.as_str()))
+        };
+        self.reports.iter().find(said)
+    }
+
+    /// When the step was first said to be taken, and when to be done.
+    fn taken(&self, step: &Step) -> Option<(Timestamp, Timestamp)> {
+        let begun = self.reported(step, &["Active", "Done"])?;
+        let done = self.reported(step, &["Done"])?;
+        Some((begun.received, done.received))
+    }
+
+    /// How long each step that was taken took, and how much of it was the operator's own: each stretch between two things that
+    /// happened belongs to whoever ended it.
+    pub fn steps(&self, quiet: f64, leases: &[Timestamp]) -> Vec<(&'static str, f64, f64)> {
+        let told = |step: &Step| {
+            let (begun, done) = self.taken(step)?;
+            let by_others =
+                self.awaited().map(|event| event.answered).chain(self.quiet_end(step.name, quiet)).chain(leases.iter().copied());
+            let all = self.acts().map(|act| (act.answered, true)).chain(by_others.map(|at| (at, false)));
+            let mut happened: Vec<(Timestamp, bool)> = all.filter(|(at, _)| (begun..=done).contains(at)).collect();
+            happened.push((done, true));
+            happened.sort_unstable();
+            let starts = std::iter::once(begun).chain(happened.iter().map(|(at, _)| *at));
+            let own = starts.zip(&happened).filter(|(_, (_, own))| *own).map(|(from, (to, _))| seconds(from, *to)).sum();
+            Some((step.name.as_str(), seconds(begun, done), own))
+        };
+        STEPS.iter().filter_map(told).collect()
+    }
+
+    /// Writes of the operator outside the vmi, leases aside.
+    fn acts(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter(|event| {
+            event.user.username == self.user
+                && event.is_write()
+                && !["leases", "vspheremigrationinfra"].contains(&event.object_ref.resource.as_str())
+        })
+    }
+
+    /// The seconds between a condition that turns True and the first sign of the controller that waited for it, step by step.
+    pub fn handovers(&self) -> Vec<(&'static str, f64)> {
+        let mut found = Vec::new();
+        for step in STEPS.iter().filter(|step| self.asked.asks_for(step)) {
+            let gates = step.waits_for.iter().filter(|gate| self.asked.asks_for(gate.step()));
+            let opened: Option<Vec<_>> = gates.map(|gate| Some((self.turned_true(gate.as_str())?, gate.step().controller))).collect();
+            let opened = opened.and_then(|opened| opened.into_iter().max_by_key(|(at, _)| *at));
+            let Some((opened, _)) = opened.filter(|(_, before)| *before != step.controller) else { continue };
+            let manager = step.controller.field_manager();
+            let acted = self.acts().find(|act| act.field_manager() == Some(&manager) && act.answered >= opened).map(|act| act.received);
+            let told = self.reported(step, &["Active", "Done", "Failed"]).map(|report| report.received);
+            // Whoever waits may be woken before the answer to the write that wakes it has been given.
+            let first = [acted, told].into_iter().flatten().min();
+            found.extend(first.map(|first| (step.name.as_str(), seconds(opened, first).max(0.0))));
+        }
+        found
+    }
+
+    /// The seconds in which everything that the operator waited for was done and it did nothing, as far as the audit log tells:
+    /// hand-overs, and for each step what lies between the last thing that happened and the report that it is done. What the
+    /// controllers do in a vCenter is not in that log, so steps that work there count with their hand-overs alone.
+    pub fn asleep(&self, quiet: f64, leases: &[Timestamp]) -> f64 {
+        let waited = STEPS.iter().filter(|step| !works_in_vcenters(step.name)).filter_map(|step| {
+            let (begun, done) = self.taken(step)?;
+            let rested = self.quiet_end(step.name, quiet);
+            let happened = self.acts().chain(self.awaited()).map(|event| event.answered).chain(rested).chain(leases.iter().copied());
+            let last = happened.filter(|at| (begun..=done).contains(at)).max().unwrap_or(begun);
+            Some(seconds(last, done))
+        });
+        waited.sum::<f64>() + self.handovers().into_iter().map(|(_, seconds)| seconds).sum::<f64>()
+    }
+
+    /// Writes of others to what the operator waits for. A node's own reports that it is alive are nothing to wait for.
+    fn awaited(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter(|event| {
+            let object = &event.object_ref;
+            let alive = object.resource == "nodes" && object.subresource == "status";
+            event.user.username != self.user && event.is_write() && AWAITED.contains(&object.resource.as_str()) && !alive
+        })
+    }
+
+    /// When pods had been quiet for long enough.
+    fn quiet_end(&self, step: StepName, quiet: f64) -> Option<Timestamp> {
+        let (_, restarted) = JUDGED.into_iter().find(|(judged, _)| *judged == step)?;
+        let ready = match restarted {
+            Some(restarted) => self.taken(restarted.step())?.1,
+            None => {
+                let (begun, done) = self.taken(step.step())?;
+                let of_pods = self.awaited().filter(|event| event.object_ref.resource == "pods").map(|event| event.answered);
+                of_pods.filter(|at| (begun..=done).contains(at)).max()?
+            }
+        };
+        ready.checked_add(jiff::SignedDuration::from_secs_f64(quiet)).ok()
+    }
+
+    /// The seconds in which machines came and went: in each step from the operator's first act to the last word about a machine.
+    pub fn machine_work(&self) -> f64 {
+        let work = |step: StepName| {
+            let (begun, done) = self.taken(step.step())?;
+            let within = |at: &Timestamp| (begun..=done).contains(at);
+            let first = self.acts().map(|act| act.received).find(within)?;
+            let of_machines = self.awaited().filter(|event| ["machines", "nodes"].contains(&event.object_ref.resource.as_str()));
+            let last = of_machines.map(|event| event.answered).filter(within).max()?;
+            Some(seconds(first, last).max(0.0))
+        };
+        OF_MACHINES.into_iter().filter_map(work).sum()
+    }
+
+    /// Every time that pods were replaced and then judged.
+    pub fn restarts(&self) -> Vec<Restart> {
+        let first = |step: StepName, state: &str| {
+            self.reports.iter().find(|report| report.steps.get(step.as_str()).is_some_and(|found| found == state))
+        };
+        let judged = JUDGED.into_iter().flat_map(|(step, _)| ["Done", "Undone"].map(|state| first(step, state)));
+        let mut judged: Vec<Timestamp> = judged.flatten().map(|report| report.received).collect();
+        judged.sort_unstable();
+        let mut found = Vec::new();
+        let mut after = self.running;
+        for judged in judged {
+            let deletions = self.acts().filter(|act| {
+                act.verb == "delete"
+                    && act.object_ref.resource == "pods"
+                    && after.is_some_and(|after| act.received > after)
+                    && act.received < judged
+            });
+            let deletions: Vec<&Event> = deletions.collect();
+            if let Some(first) = deletions.first() {
+                let namespaces = deletions.iter().map(|act| act.object_ref.namespace.clone()).collect();
+                found.push(Restart { deleted: first.received, judged, namespaces });
+                after = Some(judged);
+            }
+        }
+        found
+    }
+}
+
+impl Report {
+    fn of(event: &Event) -> Report {
+        let status = &event.request_object["status"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let entries = |field: &str| status[field].as_array().into_iter().flatten();
+        Report {
+            received: event.received,
+            answered: event.answered,
+            manager: event.field_manager().unwrap_or_default().to_owned(),
+            holds: entries("conditions").filter(|entry| entry["status"] == "True").map(|entry| text(&entry["type"])).collect(),
+            steps: entries("steps").map(|step| (text(&step["name"]), text(&step["state"]))).collect(),
+        }
+    }
+}
+
+/// Steps whose work is done in vCenters, where the audit log does not reach.
+fn works_in_vcenters(step: StepName) -> bool {
+    [StepName::PreflightPassed, StepName::TagsAttached, StepName::FolderCreated].contains(&step)
+}
+
+#[cfg(test)]
+#[path = "timeline_tests.rs"]
+mod tests;
