@@ -251,6 +251,20 @@ pub async fn status_tells_where_a_lab_is_and_how_it_is(lab: &Lab) -> TestResult 
     Ok(())
 }
 
+pub async fn a_reader_that_leaves_early_is_no_failure(lab: &Lab) -> TestResult {
+    for arguments in
+        [&["status", "--name", &lab.record.name] as &[&str], &["shapes"], &["logs", "kube-apiserver", "--name", &lab.record.name]]
+    {
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        let mut command = command::vmi_lab_command(&vmi_lab::home::folder())?;
+        let output = command.args(arguments).stdout(writer).stderr(std::process::Stdio::piped()).spawn()?.wait_with_output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{arguments:?}: {} {said}", output.status);
+    }
+    Ok(())
+}
+
 pub async fn logs_shows_any_component_and_names_those_there_are(lab: &Lab) -> TestResult {
     let log = in_shared(lab, &["logs", "kube-apiserver"]).await?.success()?.stdout;
     assert!(log.contains("Serving securely on"), "not the log of an apiserver: {log:.300}");

@@ -81,7 +81,7 @@ async fn find(lab: &Lab, namespace: &str, prefix: &str) -> TestResult<DynamicObj
 }
 
 /// Processes of the lab that run this program.
-fn running(lab: &Lab, program: &str) -> TestResult<Vec<u32>> {
+pub fn running(lab: &Lab, program: &str) -> TestResult<Vec<u32>> {
     let mut found = Vec::new();
     for pid in process::marked(Some(&home::mark(&lab.record.name)))? {
         let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();

@@ -24,11 +24,11 @@ fn length(value: &Value) -> usize {
 }
 
 /// Rehearses a shape, holds the report to the documented one, and returns it with what was printed.
-async fn rehearse(shape: &str) -> TestResult<(Value, Output)> {
+async fn rehearse(shape: &str, options: &[&str]) -> TestResult<(Value, Output)> {
     let home = Home::new()?;
     let file = home.path().join("report.json");
     let path = file.display().to_string();
-    let output = home.run(&["rehearse", shape, "--report", &path]).await?.success()?;
+    let output = home.run(&[&["rehearse", shape, "--report", &path], options].concat()).await?.success()?;
     let report: Value = serde_json::from_slice(&fs::read(&file)?)?;
 
     let documented: Value = serde_json::from_str(&docs::only_block("docs/lab.md", "json report")?)?;
@@ -41,15 +41,19 @@ async fn rehearse(shape: &str) -> TestResult<(Value, Output)> {
     assert!(report["resident_mb"].as_u64().is_some_and(|megabytes| megabytes > 0), "{report:#}");
     assert!(length(&report["real_components"]) >= 11, "{report:#}");
     assert_eq!(length(&report["stand_ins"]), vmi_lab::standins::NAMES.len());
-    assert!(report["migration"].is_null());
-
+    if !report["migration"].is_null() {
+        assert_eq!(keys(&report["migration"]), keys(&documented["migration"]));
+        assert_eq!(keys(&report["migration"]["vcenter_requests"]), keys(&documented["migration"]["vcenter_requests"]));
+        assert_eq!(keys(&report["migration"]["steps"][0]), keys(&documented["migration"]["steps"][0]));
+    }
     assert!(home.processes()?.is_empty());
     assert!(!fs::read_dir(home.path())?.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir())), "a lab's folder is left");
     Ok((report, output))
 }
 
 pub async fn a_rehearsal_writes_the_documented_report_and_leaves_no_process() -> TestResult {
-    let (report, output) = rehearse("plain").await?;
+    let (report, output) = rehearse("plain", &[]).await?;
+    assert!(report["migration"].is_null());
     assert_eq!(length(&report["verdict"]["checks"]), 1);
     assert!(output.stdout.contains("ok      every node is ready"), "{}", output.stdout);
     Ok(())
@@ -64,18 +68,138 @@ pub async fn a_report_that_cannot_be_written_is_said_so() -> TestResult {
     Ok(())
 }
 
-pub async fn a_native_rehearsal_ends_well() -> TestResult {
-    whole("native").await
+pub async fn a_way_back_that_there_is_not_is_said_so() -> TestResult {
+    let home = Home::new()?;
+    for (arguments, words) in [
+        (["rehearse", "native", "--rollback-at", "ClusterThawed"].as_slice(), "there is no way back from \"ClusterThawed\""),
+        (&["rehearse", "native", "--keep-source", "--rollback-at", "WorkersReady"], "there is no way back from \"WorkersReady\""),
+        (&["rehearse", "plain", "--rollback"], "shape plain has no vCenter to move to"),
+        (&["rehearse", "native", "--rollback", "--boot-only"], "cannot be used with"),
+    ] {
+        let output = home.run(arguments).await?;
+        assert_eq!(output.code(), 2, "{}", output.stderr);
+        assert!(output.stderr.contains(words), "{}", output.stderr);
+    }
+    Ok(())
 }
 
-pub async fn a_legacy_rehearsal_ends_well() -> TestResult {
-    whole("legacy-yaml").await
+pub async fn without_an_operator_a_rehearsal_does_not_even_boot() -> TestResult {
+    let home = Home::new()?;
+    let missing = home.path().join("no-such-operator");
+    let mut command = command::vmi_lab_command(home.path())?;
+    let output = command::run(command.args(["rehearse", "native"]).env("VMI_BINARY", &missing)).await?;
+    assert_eq!(output.code(), 2, "{}", output.stderr);
+    assert!(output.stderr.contains(&format!("VMI_BINARY names {}", missing.display())), "{}", output.stderr);
+    assert!(home.processes()?.is_empty());
+    Ok(())
 }
 
-async fn whole(shape: &str) -> TestResult {
-    let (report, output) = rehearse(shape).await?;
+pub async fn a_native_boot_ends_well() -> TestResult {
+    boot("native").await
+}
+
+pub async fn a_legacy_boot_ends_well() -> TestResult {
+    boot("legacy-yaml").await
+}
+
+async fn boot(shape: &str) -> TestResult {
+    let (report, output) = rehearse(shape, &["--boot-only"]).await?;
+    assert!(report["migration"].is_null());
     assert_eq!(length(&report["verdict"]["checks"]), 6, "{report:#}");
     assert!(output.stdout.contains("6 Running on vCenter a"), "{}", output.stdout);
+    Ok(())
+}
+
+pub async fn a_native_move_ends_well() -> TestResult {
+    whole("native", &[], 20).await
+}
+
+pub async fn a_legacy_move_ends_well() -> TestResult {
+    whole("legacy-yaml", &[], 20).await
+}
+
+pub async fn a_native_growth_ends_well() -> TestResult {
+    whole("native", &["--keep-source"], 12).await
+}
+
+pub async fn a_legacy_growth_ends_well() -> TestResult {
+    whole("legacy-yaml", &["--keep-source"], 12).await
+}
+
+pub async fn a_rehearsal_of_an_old_configuration_ends_well() -> TestResult {
+    whole("legacy-ini", &["--keep-source"], 12).await
+}
+
+pub async fn a_rehearsal_with_zones_ends_well() -> TestResult {
+    whole("multi-zone", &["--keep-source"], 12).await
+}
+
+pub async fn a_rich_rehearsal_ends_well() -> TestResult {
+    whole("rich", &["--keep-source"], 12).await
+}
+
+pub async fn a_rehearsal_with_secrets_made_by_hand_ends_well() -> TestResult {
+    whole("manual-cco", &["--keep-source"], 12).await
+}
+
+pub async fn a_rich_move_ends_well() -> TestResult {
+    whole("rich", &[], 20).await
+}
+
+pub async fn a_move_of_an_old_configuration_ends_well() -> TestResult {
+    whole("legacy-ini", &[], 20).await
+}
+
+pub async fn a_move_with_zones_ends_well() -> TestResult {
+    whole("multi-zone", &[], 20).await
+}
+
+pub async fn a_move_with_secrets_made_by_hand_ends_well() -> TestResult {
+    whole("manual-cco", &[], 20).await
+}
+
+pub async fn a_move_to_two_vcenters_ends_well() -> TestResult {
+    whole("two-targets", &[], 20).await
+}
+
+pub async fn an_ancient_move_ends_well() -> TestResult {
+    whole("ancient", &[], 20).await
+}
+
+pub async fn a_large_boot_ends_well() -> TestResult {
+    let (report, output) = rehearse("large", &[]).await?;
+    assert!(report["migration"].is_null());
+    assert!(output.stdout.contains("505 Running on vCenter a"), "{}", output.stdout);
+    assert!(output.stdout.contains("ok      every written pod is there"), "{}", output.stdout);
+    Ok(())
+}
+
+async fn whole(shape: &str, options: &[&str], count: usize) -> TestResult {
+    let (report, output) = rehearse(shape, options).await?;
+    let migration = &report["migration"];
+    let positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
+    for figure in ["seconds", "floor_seconds", "rss_peak_mb", "cpu_seconds", "apiserver_requests"] {
+        assert!(positive(&migration[figure]), "{figure}: {report:#}");
+    }
+    assert!(positive(&migration["vcenter_requests"]["source"]) && positive(&migration["vcenter_requests"]["target"]), "{report:#}");
+    let steps: Vec<&str> = migration["steps"].as_array().into_iter().flatten().filter_map(|step| step["name"].as_str()).collect();
+    assert_eq!((steps.len(), steps.last()), (count, Some(&"ClusterThawed")), "{report:#}");
+    assert!(output.stderr.contains("InfrastructureExtended"), "no view: {}", output.stderr);
+    Ok(())
+}
+
+pub async fn a_native_rehearsal_that_is_turned_back_ends_where_it_began() -> TestResult {
+    back("native").await
+}
+
+pub async fn a_legacy_rehearsal_that_is_turned_back_ends_where_it_began() -> TestResult {
+    back("legacy-yaml").await
+}
+
+async fn back(shape: &str) -> TestResult {
+    let (_, output) = rehearse(shape, &["--rollback"]).await?;
+    assert!(output.stdout.contains("ok      the cluster and both vCenters are as before"), "{}", output.stdout);
+    assert!(output.stderr.contains("turning back at PodsHealthy"), "{}", output.stderr);
     Ok(())
 }
 
@@ -88,7 +212,7 @@ pub async fn without_root_the_vcenters_listen_on_a_port_that_anybody_may_use() -
     let wanted = if first_free_port()? <= 443 { 443 } else { 8443 };
     if !rustix::process::getuid().is_root() {
         // Then every lab is one without root, and any will do.
-        let (_, output) = rehearse("native").await?;
+        let (_, output) = rehearse("native", &["--boot-only"]).await?;
         assert!(output.stdout.contains(&format!(":{wanted}\n")), "{}", output.stdout);
         return Ok(());
     }
@@ -103,7 +227,7 @@ pub async fn without_root_the_vcenters_listen_on_a_port_that_anybody_may_use() -
     fs::create_dir(&labs)?;
     std::os::unix::fs::chown(&labs, Some(NOBODY), Some(NOBODY))?;
     for shape in ["plain", "native"] {
-        let output = as_nobody(&program, &tools, &labs, &["rehearse", shape]).await?.success()?;
+        let output = as_nobody(&program, &tools, &labs, &["rehearse", shape, "--boot-only"]).await?.success()?;
         let there = output.stdout.lines().filter(|line| line.contains("vCenter") && line.ends_with(&format!(":{wanted}"))).count();
         assert_eq!(there, if shape == "plain" { 0 } else { 2 }, "{}", output.stdout);
     }

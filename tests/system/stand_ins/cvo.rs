@@ -116,6 +116,8 @@ pub async fn an_override_keeps_the_version_operator_away_and_blocks_upgrades(lab
     let folder = tempfile::tempdir()?;
     payload(folder.path(), &[crd("gadgets", "Gadget", "true", &json!({})), crd("widgets", "Widget", "true", &json!({}))])?;
     let at_work = at_work(lab, folder.path())?;
+    // Widgets may still be those of the test before, on their way out.
+    has_rule(lab, "gadgets", "true").await?;
     has_rule(lab, "widgets", "true").await?;
 
     let overrides = json!([{"kind": "CustomResourceDefinition", "group": "apiextensions.k8s.io", "namespace": "",

@@ -1,11 +1,17 @@
 //! ControllerConfig, pools and the node disruption policy.
 
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use vmi_lab::kubernetes::{self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, INFRASTRUCTURE, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NODE};
+use vmi_lab::kubernetes::{
+    self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, DEPLOYMENT, INFRASTRUCTURE, MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NODE,
+    POD, POD_DISRUPTION_BUDGET, condition,
+};
+use vmi_lab::nodes::BOOTS;
 use vmi_lab::standins::mco;
 
 use super::{AtWork, MANAGED, MANAGER, VERSION, becomes, clean, install, merge_until_taken, relax, reported, vcenter};
 use crate::support::lab::Lab;
+use crate::support::openshift::PATIENCE;
 use crate::support::suite::TestResult;
 
 const CONFIG_CRD: &str = "controllerconfigs.machineconfiguration.openshift.io";
@@ -22,7 +28,20 @@ fn text(cloud_conf: &str) -> Value {
         "data": {"cloud.conf": cloud_conf}})
 }
 
+/// What the stand-in leaves on nodes, taken away.
+fn no_annotations() -> Value {
+    let keys = ["currentConfig", "desiredConfig", "state", "desiredDrain", "lastAppliedDrain"]
+        .map(|key| (format!("machineconfiguration.openshift.io/{key}"), Value::Null));
+    json!({"metadata": {"annotations": keys.into_iter().collect::<serde_json::Map<String, Value>>()}})
+}
+
 async fn remove(lab: &Lab) -> TestResult {
+    for node in kubernetes::list(&lab.client, NODE, "").await? {
+        kubernetes::merge(&lab.client, NODE, "", &node.name_any(), &no_annotations()).await?;
+    }
+    for config in kubernetes::list(&lab.client, MACHINE_CONFIG, "").await? {
+        kubernetes::delete(&lab.client, MACHINE_CONFIG, "", &config.name_any()).await?;
+    }
     kubernetes::delete(&lab.client, CONTROLLER_CONFIG, "", "machine-config-controller").await?;
     kubernetes::delete(&lab.client, MACHINE_CONFIGURATION, "", "cluster").await?;
     for pool in ["master", "worker"] {
@@ -162,4 +181,112 @@ async fn worker_pool(lab: &Lab, total: usize, ready: usize, updated: &str, updat
         if counted && said { Ok(()) } else { Err(status.to_string()) }
     })
     .await
+}
+
+/// How often the node has booted, once it runs what the text of cloud.conf comes to.
+async fn booted_with(lab: &Lab, node: &str, cloud_conf: &str) -> TestResult<u64> {
+    let target = becomes(lab, MACHINE_CONFIG_POOL, "", "worker", |pool| {
+        let name = pool["spec"]["configuration"]["name"].as_str().ok_or("nothing is rendered")?.to_owned();
+        let updated = pool["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|entry| entry["type"] == "Updated" && entry["status"] == "True");
+        if updated && pool["status"]["configuration"]["name"] == name.as_str() { Ok(name) } else { Err(pool["status"].to_string()) }
+    })
+    .await?;
+    let config = kubernetes::get(&lab.client, MACHINE_CONFIG, "", &target).await?.ok_or("the rendered configuration is not there")?;
+    let source = config.data["spec"]["config"]["storage"]["files"][0]["contents"]["source"].clone();
+    assert_eq!(source, format!("data:,{cloud_conf}").as_str());
+    let node = kubernetes::get(&lab.client, NODE, "", node).await?.ok_or("no node")?;
+    assert_ne!(node.data["spec"]["unschedulable"], true);
+    Ok(node.annotations().get(BOOTS).and_then(|boots| boots.parse().ok()).unwrap_or(1))
+}
+
+/// Waits until the pool is to reach what this text comes to.
+async fn targets(lab: &Lab, before: &str) -> TestResult<String> {
+    becomes(lab, MACHINE_CONFIG_POOL, "", "worker", |pool| {
+        let name = pool["spec"]["configuration"]["name"].as_str().unwrap_or_default();
+        if name.is_empty() || name == before { Err(format!("it is {name:?}")) } else { Ok(name.to_owned()) }
+    })
+    .await
+}
+
+pub async fn a_changed_cloud_conf_reboots_nodes_unless_the_policy_or_a_pause_says_otherwise(lab: &Lab) -> TestResult {
+    install(lab).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
+    let at_work = at_work(lab);
+    let name = kubernetes::list(&lab.client, NODE, "").await?.remove(0).name_any();
+    let first = targets(lab, "").await?;
+    let before = booted_with(lab, &name, "one").await?;
+
+    kubernetes::apply(&lab.client, MANAGER, &text("two")).await?;
+    let second = targets(lab, &first).await?;
+    assert_eq!(booted_with(lab, &name, "two").await?, before + 1);
+
+    kubernetes::merge(&lab.client, MACHINE_CONFIG_POOL, "", "worker", &json!({"spec": {"paused": true}})).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("three")).await?;
+    targets(lab, &second).await?;
+    becomes(lab, MACHINE_CONFIG_POOL, "", "worker", |pool| {
+        let said = pool["status"]["conditions"].to_string();
+        if said.contains("Pool is paused; will not update to MachineConfig") { Ok(()) } else { Err(said) }
+    })
+    .await?;
+
+    let wish =
+        json!({"spec": {"nodeDisruptionPolicy": {"files": [{"path": "/etc/kubernetes/cloud.conf", "actions": [{"type": "None"}]}]}}});
+    kubernetes::merge(&lab.client, MACHINE_CONFIGURATION, "", "cluster", &wish).await?;
+    becomes(lab, MACHINE_CONFIGURATION, "", "cluster", |configuration| {
+        let seen = configuration["status"]["observedGeneration"] == configuration["metadata"]["generation"];
+        if seen { Ok(()) } else { Err(configuration["status"].to_string()) }
+    })
+    .await?;
+    kubernetes::merge(&lab.client, MACHINE_CONFIG_POOL, "", "worker", &json!({"spec": {"paused": false}})).await?;
+    assert_eq!(booted_with(lab, &name, "three").await?, before + 1, "it rebooted for a file that was called harmless");
+    drop(at_work);
+    remove(lab).await
+}
+
+pub async fn a_node_reboots_only_when_its_pods_have_left_it(lab: &Lab) -> TestResult {
+    install(lab).await?;
+    kubernetes::apply(&lab.client, MANAGER, &text("one")).await?;
+    let at_work = at_work(lab);
+    let first = targets(lab, "").await?;
+    let labels = json!({"app": "guarded"});
+    let container = json!({"name": "guarded", "image": "vmi-lab/shell", "args": ["-c", "exec sleep infinity"]});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "guarded", "namespace": "default"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}}});
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "guarded", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}});
+    kubernetes::apply(&lab.client, MANAGER, &deployment).await?;
+    kubernetes::apply(&lab.client, MANAGER, &budget).await?;
+    let mut pods = lab.watch(&[POD]).await;
+    let ready = |cache: &vmi_lab::cache::Cache| {
+        let all = cache.list(POD);
+        let pod = all.iter().find(|pod| pod.labels().get("app").is_some_and(|app| app == "guarded")).ok_or("no pod")?;
+        let node = pod.data["spec"]["nodeName"].as_str().unwrap_or_default();
+        if condition(pod, "Ready") == "True" { Ok((pod.name_any(), node.to_owned())) } else { Err(pod.data["status"].to_string()) }
+    };
+    let (pod, name) = pods.until("the guarded pod", PATIENCE, ready).await?;
+    let before = booted_with(lab, &name, "one").await?;
+
+    kubernetes::apply(&lab.client, MANAGER, &text("two")).await?;
+    let second = targets(lab, &first).await?;
+    becomes(lab, NODE, "", &name, |node| {
+        let asks = &node["metadata"]["annotations"]["machineconfiguration.openshift.io/desiredDrain"];
+        let cordoned = *asks == format!("drain-{second}").as_str() && node["spec"]["unschedulable"] == true;
+        if cordoned { Ok(()) } else { Err(format!("{asks} {}", node["spec"])) }
+    })
+    .await?;
+    let held = kubernetes::get(&lab.client, NODE, "", &name).await?.ok_or("no node")?;
+    assert_eq!(held.annotations().get(BOOTS).and_then(|boots| boots.parse().ok()).unwrap_or(1), before, "it rebooted under its pod");
+    assert!(kubernetes::get(&lab.client, POD, "default", &pod).await?.is_some(), "the budget did not keep the pod");
+
+    kubernetes::delete(&lab.client, POD_DISRUPTION_BUDGET, "default", "guarded").await?;
+    assert_eq!(booted_with(lab, &name, "two").await?, before + 1);
+    assert!(kubernetes::get(&lab.client, POD, "default", &pod).await?.is_none(), "its pod stayed");
+    kubernetes::delete(&lab.client, DEPLOYMENT, "default", "guarded").await?;
+    drop(at_work);
+    remove(lab).await
 }

@@ -1,9 +1,11 @@
 //! Each stand-in alone, on a real apiserver where nothing else of OpenShift runs.
 
+mod autoscaler;
 mod cccmo;
 mod cco;
 mod config_operator;
 mod cvo;
+mod etcd;
 mod mco;
 
 use std::time::Duration;
@@ -52,7 +54,11 @@ pub fn add(suite: &mut Suite) {
         a_missing_cloud_config_degrades_the_machine_config_operator,
         a_wished_disruption_policy_reaches_the_status,
         a_pool_says_how_its_nodes_are_and_waits_while_paused,
+        a_changed_cloud_conf_reboots_nodes_unless_the_policy_or_a_pause_says_otherwise,
+        a_node_reboots_only_when_its_pods_have_left_it,
     });
+    in_lab!(suite, "plain", Depth::Quick, autoscaler::{an_autoscaler_owns_its_set_until_it_turns_to_another_or_goes});
+    in_lab!(suite, "plain", Depth::Quick, etcd::{a_control_plane_machine_goes_when_another_member_votes_in_its_place});
 }
 
 const MANAGER: &str = "system-test";

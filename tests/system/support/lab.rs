@@ -20,7 +20,7 @@ pub struct Lab {
     pub client: Client,
     /// The vCenter simulator's control socket.
     pub control: Control,
-    kubectl: PathBuf,
+    pub kubectl: PathBuf,
     running: Running,
 }
 
@@ -37,6 +37,15 @@ impl Lab {
         let kubectl = Tools::prepare_one("kubectl", &mut Progress::stderr()).await?;
         let control = Control { socket: folder.join("vcsim.sock") };
         Ok(Lab { shape: Shape::named(shape)?, record, client, control, kubectl, running })
+    }
+
+    /// How its apiserver is reached as an administrator.
+    pub async fn config(&self) -> TestResult<kube::Config> {
+        let file = kube::config::Kubeconfig::read_from(self.folder().join("kubeconfig"))?;
+        let mut config = kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default()).await?;
+        // On a loopback address, which no proxy knows.
+        config.proxy_url = None;
+        Ok(config)
     }
 
     pub async fn stop(self) -> TestResult {

@@ -1,4 +1,6 @@
+pub mod alone;
 pub mod command;
 pub mod lab;
 pub mod openshift;
+pub mod prometheus;
 pub mod suite;

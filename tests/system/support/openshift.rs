@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use vmi_lab::cluster::config;
+use vmi_lab::health;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, INFRASTRUCTURE, MACHINE, MACHINE_SET, NODE, SECRET};
 use vmi_lab::vcenter::{INFRA_ID, Vcenter};
 
@@ -15,21 +16,10 @@ use crate::support::suite::TestResult;
 pub const MACHINE_API: &str = "openshift-machine-api";
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A vCenter of the lab with its credentials, which only the lab's own configuration holds.
+/// A vCenter of the lab with its credentials.
 pub fn vcenter(lab: &Lab, name: &str) -> TestResult<Vcenter> {
-    let config: Value = serde_json::from_slice(&std::fs::read(lab.folder().join("vcsim.json"))?)?;
-    let listed = config["vcenters"].as_array().into_iter().flatten().find(|vcenter| vcenter["name"] == name).ok_or("no such vCenter")?;
-    let record = lab.vcenter(name);
-    let zones = lab.shape.vcenters.iter().find(|vcenter| vcenter.name == name).map(|vcenter| vcenter.zones.clone());
-    Ok(Vcenter {
-        name: name.to_owned(),
-        server: record.server.clone(),
-        port: record.port,
-        username: record.username.clone(),
-        password: listed["password"].as_str().unwrap_or_default().to_owned(),
-        ca: String::new(),
-        zones: zones.unwrap_or_default(),
-    })
+    let all = vmi_lab::vcenter::of(&lab.folder(), &lab.shape, &lab.record.vcenters)?;
+    Ok(all.into_iter().find(|vcenter| vcenter.name == name).ok_or("no such vCenter")?)
 }
 
 /// The Infrastructure patch that adds a vCenter and its failure domains after what is there.
@@ -40,9 +30,7 @@ pub async fn extended_infrastructure(lab: &Lab, target: &Vcenter) -> TestResult<
     let mut domains = vsphere["failureDomains"].as_array().cloned().unwrap_or_default();
     vcenters.push(config::vcenter_entry(target));
     for zone in &target.zones {
-        let domain =
-            config::FailureDomain { name: format!("fd-{zone}"), region: format!("region-{}", target.name), zone: format!("zone-{zone}") };
-        domains.push(config::failure_domain_entry(&domain, target, zone));
+        domains.push(config::failure_domain_entry(&config::named_domain(target, zone), target, zone));
     }
     Ok(json!({"spec": {"platformSpec": {"vsphere": {"vcenters": vcenters, "failureDomains": domains}}}}))
 }
@@ -106,27 +94,7 @@ pub async fn virtual_machines(lab: &Lab, vcenter: &str) -> TestResult<Vec<String
 /// Waits until a MachineSet has exactly so many machines, all Running with a Ready node, and returns their names.
 pub async fn scaled(lab: &Lab, set: &str, replicas: usize) -> TestResult<Vec<String>> {
     let mut cache = lab.watch(&[MACHINE, NODE]).await;
-    let names = cache
-        .until(&format!("{set} to have {replicas} machines"), PATIENCE, |cache| {
-            let machines: Vec<_> = cache
-                .list(MACHINE)
-                .into_iter()
-                .filter(|machine| machine.labels().get("machine.openshift.io/cluster-api-machineset").is_some_and(|name| name == set))
-                .collect();
-            if machines.len() != replicas {
-                return Err(format!("{} machines", machines.len()));
-            }
-            for machine in &machines {
-                let phase = machine.data["status"]["phase"].as_str().unwrap_or_default();
-                let node = cache.get(NODE, "", &machine.name_any());
-                if phase != "Running" || node.is_none_or(|node| kubernetes::condition(&node, "Ready") != "True") {
-                    return Err(format!("{} is {phase}", machine.name_any()));
-                }
-            }
-            Ok(machines.iter().map(|machine| machine.name_any()).collect())
-        })
-        .await?;
-    Ok(names)
+    Ok(cache.until(&format!("{set} to have {replicas} machines"), PATIENCE, |cache| health::machine_set(cache, set, replicas)).await?)
 }
 
 /// A copy of the shape's first MachineSet under another name, with so many replicas, applied.

@@ -1,0 +1,347 @@
+//! A growth or a move that is killed, paused, watched by two operators or asked for twice: whatever happens, it goes on from what is there.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use vmi_crds::VSphereMigrationInfra;
+use vmi_crds::graph::{self, StepName, UNITS};
+use vmi_crds::spec::{SourceRetirement, State};
+use vmi_crds::status::StepState;
+use vmi_kit::Reading;
+use vmi_kit::turn::unit_begun;
+use vmi_lab::faults::{Fault, Faults};
+use vmi_lab::kubernetes::{self, LEASE, NAMESPACE as NAMESPACE_KIND};
+use vmi_lab::migration::dump::Dump;
+use vmi_lab::migration::operator::{Operator, Options};
+use vmi_lab::migration::verdict::{self, Check};
+use vmi_lab::migration::view::View;
+use vmi_lab::migration::watch::{self, End};
+use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, account, audit, deploy, moved, request};
+
+use crate::support::lab::Lab;
+use crate::support::openshift::PATIENCE;
+use crate::support::suite::TestResult;
+
+/// For a whole way with a new process after each write, on a loaded machine.
+pub const LONG: Duration = Duration::from_secs(1000);
+/// More writes than a growth there and back makes: past that it is going round in circles.
+const MOST_WRITES: usize = 600;
+
+fn dies_after_its_next_write() -> Options {
+    Options { environment: vec![("VMI_EXIT_AFTER_WRITE", "1".to_owned())], ..Options::default() }
+}
+
+/// Has one operator after the other make a single write, until `enough` is content. Says how many were killed.
+async fn killed_after_each_write<T>(
+    site: &Site,
+    what: &str,
+    enough: impl FnMut(&VSphereMigrationInfra) -> Option<T>,
+) -> TestResult<(T, usize)> {
+    let mut view = View::stderr();
+    let mut there = pin!(watch::follow(site, &mut view, what, LONG, enough));
+    for killed in 0..MOST_WRITES {
+        let mut operator = Operator::start(site, &dies_after_its_next_write()).await?;
+        tokio::select! {
+            found = &mut there => {
+                operator.stop().await;
+                return Ok((found?, killed));
+            }
+            ended = operator.ended() => { ended?; }
+        }
+    }
+    Err(format!("{what}: not there after {MOST_WRITES} writes").into())
+}
+
+fn is_true(step: StepName) -> impl FnMut(&VSphereMigrationInfra) -> Option<TestResult> {
+    move |vmi| match watch::end(vmi) {
+        Some(end) => Some(Err(format!("it ended as {end:?}").into())),
+        None => vmi.is_true(step.as_str()).then_some(Ok(())),
+    }
+}
+
+async fn ready(lab: &Lab) -> TestResult<(Site, Dump)> {
+    asked(lab, SourceRetirement::Keep).await
+}
+
+pub async fn asked(lab: &Lab, source: SourceRetirement) -> TestResult<(Site, Dump)> {
+    let site = Site::of(&lab.record).await?;
+    let before = Dump::take(&site).await?;
+    deploy::install(&site).await?;
+    request::ask(&site, &request::asked(&site, source)?).await?;
+    request::set_state(&site, State::Running).await?;
+    Ok((site, before))
+}
+
+/// Turned back with a normal operator, ends where it began, and the vmi goes.
+pub async fn back_to(site: &Site, before: &Dump) -> TestResult {
+    let mut operator = Operator::start(site, &Options::default()).await?;
+    let mut view = View::stderr();
+    let end = operator.while_alive(watch::follow(site, &mut view, "the way back", LONG, watch::end)).await?;
+    assert_eq!(end, End::RolledBack);
+    operator.while_alive(request::remove(site)).await?;
+    operator.stop().await;
+    let healthy = verdict::healthy(site).await;
+    assert_eq!(failed(&healthy), Vec::<&Check>::new());
+    assert_eq!(before.difference(&Dump::take(site).await?), Vec::<String>::new());
+    Ok(())
+}
+
+fn failed(checks: &[Check]) -> Vec<&Check> {
+    checks.iter().filter(|check| !check.passed).collect()
+}
+
+pub async fn killed_after_each_of_its_writes_a_growth_gets_there_and_back(lab: &Lab) -> TestResult {
+    let (site, before) = ready(lab).await?;
+    let (reached, there) = killed_after_each_write(&site, "PodsHealthy", is_true(StepName::PodsHealthy)).await?;
+    reached?;
+    request::set_state(&site, State::RollingBack).await?;
+    let (end, back) = killed_after_each_write(&site, "the way back", watch::end).await?;
+    assert_eq!(end, End::RolledBack);
+    // Each process made one write: there are at least as many as things to be changed.
+    assert!(there > 20 && back > 20, "{there} there, {back} back");
+    back_to(&site, &before).await
+}
+
+/// A lab of its own: a growth that was completed is not taken back.
+pub async fn killed_after_each_write_and_paused_at_every_step_a_growth_is_completed() -> TestResult {
+    endures("native").await
+}
+
+pub async fn a_legacy_growth_killed_after_each_write_and_paused_at_every_step_is_completed() -> TestResult {
+    endures("legacy-yaml").await
+}
+
+async fn endures(shape: &str) -> TestResult {
+    let lab = Lab::start(shape, "endurance").await?;
+    let result = killed_and_paused(&lab, SourceRetirement::Keep).await;
+    lab.stop().await?;
+    result
+}
+
+async fn killed_and_paused(lab: &Lab, source: SourceRetirement) -> TestResult {
+    let (site, before) = asked(lab, source).await?;
+    let mut paused_at = BTreeSet::new();
+    loop {
+        let at = |vmi: &VSphereMigrationInfra| {
+            let step = vmi.request().steps().map(|step| step.name).find(|step| !vmi.is_true(step.as_str()));
+            step.filter(|step| vmi.seen().started_at.is_some() && vmi.seen().one_way_at.is_none() && !paused_at.contains(step))
+        };
+        let next = |vmi: &VSphereMigrationInfra| watch::end(vmi).map(Err).or_else(|| at(vmi).map(Ok));
+        match killed_after_each_write(&site, "the next step", next).await?.0 {
+            Ok(step) => {
+                paused_at.insert(step);
+                writes_nothing_while_paused(&site, step).await.map_err(|error| format!("paused at {step}: {error}"))?;
+            }
+            Err(End::Completed) => break,
+            Err(end) => return Err(format!("it ended as {end:?}").into()),
+        }
+    }
+    let least = if source == SourceRetirement::Keep { 9 } else { 12 };
+    assert!(paused_at.len() >= least, "paused at {paused_at:?} only");
+    // What a migration that is over still has to let go of.
+    let operator = Operator::start(&site, &Options::default()).await?;
+    let checks = match source {
+        SourceRetirement::Keep => verdict::growth(&site, &before).await?,
+        SourceRetirement::Remove => moved::verdict(&site, &before).await?,
+    };
+    operator.stop().await;
+    assert_eq!(failed(&checks), Vec::<&Check>::new());
+    every_condition_can_be_waited_for(lab, &site).await
+}
+
+/// As scripts and the console's users do, who know nothing of this operator but its conditions.
+async fn every_condition_can_be_waited_for(lab: &Lab, site: &Site) -> TestResult {
+    let vmi: VSphereMigrationInfra = Api::namespaced(site.client.clone(), NAMESPACE).get(request::NAME).await?;
+    let resource = format!("vspheremigrationinfra/{}", request::NAME);
+    let conditions = &vmi.seen().conditions;
+    let missing: Vec<&str> = graph::STEPS.iter().map(|step| step.name.as_str()).filter(|name| vmi.condition(name).is_none()).collect();
+    assert_eq!(missing, Vec::<&str>::new(), "steps without a condition");
+    for condition in conditions {
+        let wanted = format!("--for=condition={}={}", condition.type_, condition.status);
+        lab.kubectl(&["-n", NAMESPACE, "wait", &resource, &wanted, "--timeout=30s"]).await?.success()?;
+        let other = if condition.status == "True" { "False" } else { "True" };
+        let other = format!("--for=condition={}={other}", condition.type_);
+        let waited = lab.kubectl(&["-n", NAMESPACE, "wait", &resource, &other, "--timeout=0"]).await?;
+        assert_ne!(waited.code(), 0, "{other} was not waited for");
+    }
+    Ok(())
+}
+
+/// A lab of its own: a cluster that was moved stays where it is.
+pub async fn killed_after_each_of_its_writes_a_move_is_completed() -> TestResult {
+    moved_by_many_in("native").await
+}
+
+pub async fn killed_after_each_of_its_writes_a_legacy_move_is_completed() -> TestResult {
+    moved_by_many_in("legacy-yaml").await
+}
+
+pub async fn killed_after_each_of_its_writes_a_rich_move_is_completed() -> TestResult {
+    moved_by_many_in("rich").await
+}
+
+async fn moved_by_many_in(shape: &str) -> TestResult {
+    let lab = Lab::start(shape, "moved-by-many").await?;
+    let result = moved_by_many(&lab).await;
+    lab.stop().await?;
+    result
+}
+
+/// A lab of its own, for the same reason.
+pub async fn paused_at_every_step_a_move_is_completed() -> TestResult {
+    let lab = Lab::start("native", "moved-with-pauses").await?;
+    let result = killed_and_paused(&lab, SourceRetirement::Remove).await;
+    lab.stop().await?;
+    result
+}
+
+async fn moved_by_many(lab: &Lab) -> TestResult {
+    let (site, before) = asked(lab, SourceRetirement::Remove).await?;
+    let (end, killed) = killed_after_each_write(&site, "the end of the move", watch::end).await?;
+    assert_eq!(end, End::Completed);
+    assert!(killed > 60, "killed {killed} times only");
+    let operator = Operator::start(&site, &Options::default()).await?;
+    let checks = moved::verdict(&site, &before).await?;
+    operator.stop().await;
+    assert_eq!(failed(&checks), Vec::<&Check>::new());
+    Ok(())
+}
+
+/// Pauses, edits what may be edited, and resumes, under an operator that nobody kills.
+async fn writes_nothing_while_paused(site: &Site, step: StepName) -> TestResult {
+    request::set_state(site, State::Paused).await?;
+    let mut operator = Operator::start(site, &Options::default()).await?;
+    operator.while_alive(seen_by_all(site)).await?;
+    let paused = Timestamp::now();
+    let api: Api<VSphereMigrationInfra> = Api::namespaced(site.client.clone(), NAMESPACE);
+    let others = api.get(request::NAME).await?.spec.health.accept.len();
+    let accept: Vec<String> = (0..=others).map(|number| format!("ZZZ-{number:03}")).collect();
+    api.patch(request::NAME, &PatchParams::default(), &Patch::Merge(json!({"spec": {"health": {"accept": accept}}}))).await?;
+    operator.while_alive(seen_by_all(site)).await?;
+    operator.stop().await;
+    let user = account::user(NAMESPACE, ACCOUNT);
+    let own = |event: &audit::Event| {
+        let resource = event.object_ref.resource.as_str();
+        // A control plane that rolls is braked, which is a write.
+        let brake = step == StepName::ControlPlaneReady && resource == "controlplanemachinesets";
+        brake || ["vspheremigrationinfra", "leases", "events"].contains(&resource)
+    };
+    let written: Vec<String> = audit::read(&site.folder, paused, |event| event.user.username == user && event.is_write() && !own(event))?
+        .iter()
+        .map(audit::Event::spoken)
+        .collect();
+    assert_eq!(written, Vec::<String>::new());
+    request::set_state(site, State::Running).await?;
+    Ok(())
+}
+
+/// Waits until every controller has seen the vmi as it is now and no unit is half done.
+async fn seen_by_all(site: &Site) -> Result<(), vmi_lab::migration::Error> {
+    let mut view = View::stderr();
+    watch::follow(site, &mut view, "everybody to see the vmi", PATIENCE, |vmi| {
+        let current =
+            |step: &&vmi_crds::graph::Step| vmi.step(step.name).is_none_or(|seen| seen.observed_generation == vmi.metadata.generation);
+        let summed =
+            vmi.condition("Paused").is_some_and(|paused| paused.status == "True" && paused.observed_generation == vmi.metadata.generation);
+        let half = UNITS.iter().copied().flatten().any(|step| unit_begun(vmi, *step) && !vmi.is_true(step.as_str()));
+        (summed && !half && vmi.request().steps().all(|step| current(&step))).then_some(())
+    })
+    .await
+}
+
+pub async fn of_two_operators_one_acts_and_the_other_takes_over_when_it_is_killed(lab: &Lab) -> TestResult {
+    let (site, before) = ready(lab).await?;
+    let named = |name: &str| Options { identity: name.to_owned(), ..Options::default() };
+    let mut first = Operator::start(&site, &named("first")).await?;
+    let mut leases = lab.watch(&[LEASE]).await;
+    let holder = |cache: &vmi_lab::cache::Cache| {
+        let lease = cache.get(LEASE, NAMESPACE, ACCOUNT)?;
+        lease.data["spec"]["holderIdentity"].as_str().map(str::to_owned)
+    };
+    leases
+        .until("the first to lead", PATIENCE, |cache| (holder(cache).as_deref() == Some("first")).then_some(()).ok_or("not yet".to_owned()))
+        .await?;
+    let mut second = Operator::start(&site, &named("second")).await?;
+    let mut view = View::stderr();
+    watch::follow(&site, &mut view, "tags", LONG, is_true(StepName::TagsAttached)).await??;
+    assert_eq!(holder(&leases).as_deref(), Some("first"));
+    first.kill().await?;
+    second.while_alive(watch::follow(&site, &mut view, "health", LONG, is_true(StepName::PodsRestarted))).await??;
+    leases
+        .until("the second to lead", PATIENCE, |cache| {
+            (holder(cache).as_deref() == Some("second")).then_some(()).ok_or("not yet".to_owned())
+        })
+        .await?;
+    request::set_state(&site, State::RollingBack).await?;
+    second.while_alive(watch::follow(&site, &mut view, "the way back", LONG, watch::end)).await?;
+    second.stop().await;
+    back_to(&site, &before).await
+}
+
+pub async fn a_growth_and_its_way_back_go_on_when_the_apiserver_was_restarted(lab: &Lab) -> TestResult {
+    let (site, before) = ready(lab).await?;
+    let faults = Faults::of(&lab.record).await?;
+    // The answer may be lost with the apiserver that was to give it.
+    let restart = async || drop(faults.add(&Fault::ApiserverRestart { milliseconds: 500 }).await);
+    let mut operator = Operator::start(&site, &Options::default()).await?;
+    let mut view = View::stderr();
+    for step in [StepName::ControlPlaneSetSaved, StepName::InfrastructureExtended, StepName::PodsRestarted] {
+        operator.while_alive(watch::follow(&site, &mut view, step.as_str(), LONG, is_true(step))).await??;
+        restart().await;
+    }
+    operator.while_alive(watch::follow(&site, &mut view, "health", LONG, is_true(StepName::PodsHealthy))).await??;
+    request::set_state(&site, State::RollingBack).await?;
+    restart().await;
+    let end = operator.while_alive(watch::follow(&site, &mut view, "the way back", LONG, watch::end)).await?;
+    assert_eq!(end, End::RolledBack);
+    operator.stop().await;
+    back_to(&site, &before).await
+}
+
+pub async fn a_second_vmi_waits_and_one_in_another_namespace_is_left_alone(lab: &Lab) -> TestResult {
+    let (site, before) = ready(lab).await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}});
+    kubernetes::apply(&site.client, "test", &namespace).await?;
+    let other = |name: &str, namespace: &str| -> TestResult<(Api<VSphereMigrationInfra>, VSphereMigrationInfra)> {
+        let mut vmi = request::growth(&site)?;
+        vmi.metadata.name = Some(name.to_owned());
+        vmi.metadata.namespace = Some(namespace.to_owned());
+        vmi.spec.state = State::Running;
+        Ok((Api::namespaced(site.client.clone(), namespace), vmi))
+    };
+    let mut operator = Operator::start(&site, &Options::default()).await?;
+    let mut view = View::stderr();
+    operator.while_alive(watch::follow(&site, &mut view, "the start", LONG, is_true(StepName::PreflightPassed))).await??;
+    let (here, second) = other("second", NAMESPACE)?;
+    here.create(&PostParams::default(), &second).await?;
+    let (there, foreign) = other("foreign", "elsewhere")?;
+    there.create(&PostParams::default(), &foreign).await?;
+    let mut vmis = lab.watch(&[kubernetes::VMI]).await;
+    let waits = |cache: &vmi_lab::cache::Cache| {
+        let vmi = cache.get(kubernetes::VMI, NAMESPACE, "second").ok_or("no second vmi")?;
+        let conditions = vmi.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let progressing = conditions.iter().find(|condition| condition["type"] == "Progressing").ok_or("nothing said")?.clone();
+        if progressing["status"] == "False" && progressing["reason"] == "AnotherMigrationActive" {
+            Ok(())
+        } else {
+            Err(progressing.to_string())
+        }
+    };
+    operator.while_alive(async { Ok(vmis.until("the second to wait", PATIENCE, waits).await?) }).await?;
+    request::set_state(&site, State::RollingBack).await?;
+    // The second one would start as soon as the first is over.
+    kubernetes::delete(&site.client, kubernetes::VMI, NAMESPACE, "second").await?;
+    operator.while_alive(watch::follow(&site, &mut view, "the way back", LONG, watch::end)).await?;
+    operator.stop().await;
+    let foreign = there.get("foreign").await?;
+    assert!(foreign.status.is_none() && foreign.metadata.finalizers.is_none(), "{foreign:#?}");
+    kubernetes::delete(&site.client, kubernetes::VMI, "elsewhere", "foreign").await?;
+    kubernetes::delete(&site.client, NAMESPACE_KIND, "", "elsewhere").await?;
+    assert_eq!(watch::state(&here.get(request::NAME).await?, StepName::PodsHealthy), StepState::Waiting);
+    back_to(&site, &before).await
+}

@@ -1,0 +1,201 @@
+//! The engine that controllers are built on, with a step that makes one ConfigMap, on a real apiserver.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use vmi_crds::graph::{self, StepName};
+use vmi_crds::status::StepState;
+use vmi_kit::kind::{CONFIG_MAP, LEASE};
+use vmi_kit::leader::{self, Timing};
+use vmi_kit::turn::Turn;
+use vmi_kit::{Controller, Migration, Reading, Report, Seen, Step, Stop, Touch, Wake, Writer, take};
+use vmi_lab::kubernetes;
+
+use crate::support::alone::{Alone, Ground, NAME};
+use crate::support::lab::Lab;
+use crate::support::openshift::PATIENCE;
+use crate::support::suite::TestResult;
+
+/// A controller with one step.
+struct Toy;
+
+impl Controller for Toy {
+    const NAME: graph::Controller = graph::Controller::VcenterPrep;
+    const TOUCHES: &'static [Touch] = &[];
+
+    async fn reconcile(&self, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
+        take(&MakeConfigMap, m, report).await
+    }
+}
+
+struct MakeConfigMap;
+
+enum Act {
+    Make,
+    Remove,
+}
+
+impl Step for MakeConfigMap {
+    const NAME: StepName = StepName::TagsAttached;
+    type Act = Act;
+
+    async fn observe(&self, m: &Migration) -> Result<Seen<Act>, Stop> {
+        Ok(match m.get(CONFIG_MAP, &m.cx.namespace, "toy") {
+            Some(_) => Seen::done("Attached", "the ConfigMap is there"),
+            None => Seen::Todo { act: Act::Make, changes: vec!["make the ConfigMap toy".to_owned()] },
+        })
+    }
+
+    async fn observe_undo(&self, m: &Migration) -> Result<Seen<Act>, Stop> {
+        Ok(match m.get(CONFIG_MAP, &m.cx.namespace, "toy") {
+            None => Seen::done("Undone", "the ConfigMap is gone"),
+            Some(_) => Seen::Todo { act: Act::Remove, changes: vec!["delete the ConfigMap toy".to_owned()] },
+        })
+    }
+
+    async fn act(&self, m: &Migration, act: Act, writer: &mut Writer<'_>) -> Result<(), Stop> {
+        match act {
+            Act::Make => {
+                writer.save("toy", &json!("absent")).await?;
+                writer.create(CONFIG_MAP, config_map(&m.cx.namespace), "make the ConfigMap toy").await?;
+            }
+            Act::Remove => {
+                let Some(object) = m.get(CONFIG_MAP, &m.cx.namespace, "toy") else { return Ok(()) };
+                writer.delete(CONFIG_MAP, &object, "delete the ConfigMap toy").await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn config_map(namespace: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "toy", "namespace": namespace}})
+}
+
+const STEP: StepName = StepName::TagsAttached;
+
+async fn made(ground: &Ground<'_>) -> TestResult<bool> {
+    Ok(kubernetes::get(&ground.lab.client, kubernetes::CONFIG_MAP, &ground.namespace, "toy").await?.is_some())
+}
+
+pub async fn a_step_plans_acts_in_its_turn_latches_and_is_taken_back(lab: &Lab) -> TestResult {
+    let ground = Ground::new(lab, "kit-turns", json!({})).await?;
+    let alone = Alone::run(&ground, Toy).await?;
+    let planned = ground.until_condition(STEP, "False", "NotStarted").await?;
+    assert_eq!(planned.step(STEP).unwrap().changes, ["make the ConfigMap toy"]);
+    ground.start("native").await?;
+    ground.until_condition(STEP, "False", "Waiting").await?;
+    assert!(!made(&ground).await?, "it acted before its turn");
+    ground.done(&[StepName::ClusterVersionFrozen, StepName::InfrastructureUnlocked, StepName::ControlPlaneSetSaved]).await?;
+    let done = ground.until_condition(STEP, "True", "Attached").await?;
+    assert!(made(&ground).await?);
+    let step = done.step(STEP).unwrap();
+    assert_eq!((step.state, step.attempts), (StepState::Done, 1));
+    assert!(step.log.iter().any(|line| line.ends_with("make the ConfigMap toy")), "{:?}", step.log);
+
+    // What is done is not done again, whatever becomes of it; an edit of the spec only restamps it.
+    kubernetes::delete(&lab.client, kubernetes::CONFIG_MAP, &ground.namespace, "toy").await?;
+    ground.edit(json!({"health": {"quietPeriod": "4s"}})).await?;
+    let generation = ground.vmi().await?.metadata.generation;
+    ground
+        .until("the step to be restamped", |vmi| match vmi.condition(STEP.as_str()) {
+            Some(condition) if condition.observed_generation == generation && condition.status == "True" => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    assert!(!made(&ground).await?, "a step that is done acted again");
+
+    kubernetes::apply(&lab.client, "test", &config_map(&ground.namespace)).await?;
+    ground.edit(json!({"state": "RollingBack"})).await?;
+    let undone = ground.until_condition(STEP, "False", "Undone").await?;
+    assert_eq!(undone.step_state(STEP), StepState::Undone);
+    assert!(!made(&ground).await?);
+    alone.finish(&ground).await?;
+    ground.leave().await
+}
+
+pub async fn a_paused_step_changes_nothing_until_it_is_resumed(lab: &Lab) -> TestResult {
+    let ground = Ground::new(lab, "kit-pause", json!({})).await?;
+    ground.start("native").await?;
+    ground.edit(json!({"state": "Paused"})).await?;
+    ground.done(&[StepName::ClusterVersionFrozen, StepName::InfrastructureUnlocked, StepName::ControlPlaneSetSaved]).await?;
+    let alone = Alone::run(&ground, Toy).await?;
+    ground.until_condition(STEP, "False", "Paused").await?;
+    assert!(!made(&ground).await?);
+    ground.edit(json!({"state": "Running"})).await?;
+    ground.until_condition(STEP, "True", "Attached").await?;
+    alone.finish(&ground).await?;
+    ground.leave().await
+}
+
+pub async fn a_write_is_not_made_when_the_vmi_has_changed_its_mind(lab: &Lab) -> TestResult {
+    let ground = Ground::new(lab, "kit-fence", json!({})).await?;
+    ground.start("native").await?;
+    ground.done(&[StepName::ClusterVersionFrozen, StepName::InfrastructureUnlocked, StepName::ControlPlaneSetSaved]).await?;
+    let seen = Arc::new(ground.vmi().await?);
+    let alone = Alone::run(&ground, Idle).await?;
+    let m = Migration { vmi: seen, cx: alone.context() };
+    assert_eq!(vmi_kit::turn::turn(&m.vmi, STEP), Turn::Forward);
+    // The controller still sees a vmi that runs; the apiserver knows better.
+    ground.edit(json!({"state": "Paused"})).await?;
+    let mut writer = Writer::new(&m, STEP, Turn::Forward);
+    let outcome = writer.create(CONFIG_MAP, config_map(&ground.namespace), "make the ConfigMap toy").await;
+    assert!(matches!(outcome, Err(Stop::Fenced(_))), "{outcome:?}");
+    assert!(!made(&ground).await?);
+    alone.finish(&ground).await?;
+    ground.leave().await
+}
+
+/// Looks and does nothing.
+struct Idle;
+
+impl Controller for Idle {
+    const NAME: graph::Controller = graph::Controller::VcenterPrep;
+    const TOUCHES: &'static [Touch] = &[];
+
+    async fn reconcile(&self, _: &Migration, _: &mut Report) -> Result<Wake, Stop> {
+        Ok(None)
+    }
+}
+
+pub async fn one_process_leads_at_a_time_and_the_next_takes_over(lab: &Lab) -> TestResult {
+    let timing: Timing = "4,3,1".parse()?;
+    let begin = |identity: &str| {
+        let (leads, led) = watch::channel(false);
+        let holding = leader::hold(lab.client.clone(), "default".to_owned(), "kit-leader", identity.to_owned(), timing, leads);
+        (tokio::spawn(holding), led)
+    };
+    let (first, mut first_leads) = begin("first");
+    tokio::time::timeout(PATIENCE, first_leads.wait_for(|leads| *leads)).await??;
+    let (second, mut second_leads) = begin("second");
+    // Long enough to have tried more than once.
+    let early = tokio::time::timeout(Duration::from_secs(3), second_leads.wait_for(|leads| *leads)).await.is_ok();
+    assert!(!early, "two lead at once");
+    // As a crash: nothing is released, and the lease runs out.
+    first.abort();
+    tokio::time::timeout(PATIENCE, second_leads.wait_for(|leads| *leads)).await??;
+    second.abort();
+    leader::release(&lab.client, "default", "kit-leader", "second").await?;
+    let (third, mut third_leads) = begin("third");
+    tokio::time::timeout(PATIENCE, third_leads.wait_for(|leads| *leads)).await??;
+    third.abort();
+    Ok(LEASE.api(&lab.client, "default").delete("kit-leader", &kube::api::DeleteParams::default()).await.map(drop)?)
+}
+
+pub async fn a_killed_step_goes_on_from_what_it_sees(lab: &Lab) -> TestResult {
+    let ground = Ground::new(lab, "kit-kill", json!({})).await?;
+    ground.start("native").await?;
+    let alone = Alone::run(&ground, Toy).await?;
+    ground.until_condition(STEP, "False", "Waiting").await?;
+    alone.kill().await;
+    // It had made the ConfigMap and was killed before it could say so.
+    kubernetes::apply(&lab.client, "test", &config_map(&ground.namespace)).await?;
+    ground.done(&[StepName::ClusterVersionFrozen, StepName::InfrastructureUnlocked, StepName::ControlPlaneSetSaved]).await?;
+    let alone = Alone::run(&ground, Toy).await?;
+    ground.until_condition(STEP, "True", "Attached").await?;
+    assert_eq!(ground.vmi().await?.metadata.name.as_deref(), Some(NAME));
+    alone.finish(&ground).await?;
+    ground.leave().await
+}

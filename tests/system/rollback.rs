@@ -1,0 +1,77 @@
+//! A migration is turned back from the steps it can be turned back from, one after the other in one lab.
+
+use vmi_crds::graph::StepName;
+use vmi_crds::spec::SourceRetirement;
+use vmi_lab::migration::operator::{Operator, Options};
+use vmi_lab::migration::verdict::Check;
+use vmi_lab::migration::view::View;
+use vmi_lab::migration::{Site, rehearsal, request};
+
+use crate::support::lab::Lab;
+use crate::support::suite::TestResult;
+
+pub async fn a_growth_can_be_turned_back_from_every_step() -> TestResult {
+    every("native", SourceRetirement::Keep, |_| true).await
+}
+
+pub async fn a_move_can_be_turned_back_while_machines_are_replaced() -> TestResult {
+    every("native", SourceRetirement::Remove, |step| step >= StepName::WorkersReady).await
+}
+
+pub async fn a_move_can_be_turned_back_before_machines_are_replaced() -> TestResult {
+    every("native", SourceRetirement::Remove, |step| step < StepName::WorkersReady).await
+}
+
+pub async fn a_legacy_move_can_be_turned_back_while_machines_are_replaced() -> TestResult {
+    every("legacy-yaml", SourceRetirement::Remove, |step| step >= StepName::WorkersReady).await
+}
+
+pub async fn a_legacy_move_can_be_turned_back_before_machines_are_replaced() -> TestResult {
+    every("legacy-yaml", SourceRetirement::Remove, |step| step < StepName::WorkersReady).await
+}
+
+pub async fn a_rich_move_can_be_turned_back_while_machines_are_replaced() -> TestResult {
+    every("rich", SourceRetirement::Remove, |step| step >= StepName::WorkersReady).await
+}
+
+pub async fn a_rich_move_can_be_turned_back_before_machines_are_replaced() -> TestResult {
+    every("rich", SourceRetirement::Remove, |step| step < StepName::WorkersReady).await
+}
+
+/// Whose Infrastructure said nothing of vCenters, and which had no control plane machine set.
+pub async fn an_ancient_move_can_be_turned_back() -> TestResult {
+    use StepName::{ControlPlaneReady, InfrastructureExtended, SourceWorkersRemoved, WorkersReady};
+    let telling = [InfrastructureExtended, WorkersReady, ControlPlaneReady, SourceWorkersRemoved];
+    every("ancient", SourceRetirement::Remove, |step| telling.contains(&step)).await
+}
+
+/// A lab of its own: the operator's namespace and rights stay.
+async fn every(shape: &str, source: SourceRetirement, wanted: impl Fn(StepName) -> bool) -> TestResult {
+    let lab = Lab::start(shape, "turned-back").await?;
+    let result = in_lab(&lab, source, wanted).await;
+    lab.stop().await?;
+    result
+}
+
+async fn in_lab(lab: &Lab, source: SourceRetirement, wanted: impl Fn(StepName) -> bool) -> TestResult {
+    let site = Site::of(&lab.record).await?;
+    let steps: Vec<StepName> = rehearsal::ways_back(source).into_iter().filter(|step| wanted(*step)).collect();
+    assert!(steps.len() >= 3, "{steps:?}");
+    for step in steps {
+        from(&site, source, step).await.map_err(|error| format!("{step}: {error}"))?;
+    }
+    Ok(())
+}
+
+async fn from(site: &Site, source: SourceRetirement, step: StepName) -> TestResult {
+    let outcome = rehearsal::rehearse(site, source, Some(step), &mut View::stderr()).await?;
+    let failed: Vec<&Check> = outcome.checks.iter().filter(|check| !check.passed).collect();
+    if !failed.is_empty() {
+        return Err(format!("{failed:#?}").into());
+    }
+    // Whether the vmi has something left to finish is for an operator to say.
+    let mut operator = Operator::start(site, &Options::default()).await?;
+    operator.while_alive(request::remove(site)).await?;
+    operator.stop().await;
+    Ok(())
+}
