@@ -10,7 +10,6 @@ use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName::{self, ControlPlaneReady, SourceWorkersRemoved, WorkersReady};
 use vmi_crds::spec::{SourceRetirement, State};
 use vmi_crds::status::StepState;
-use vmi_lab::faults::{Fault, Faults};
 use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, LEASE, MACHINE};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};
@@ -19,6 +18,7 @@ use vmi_lab::migration::view::View;
 use vmi_lab::migration::watch::{self, End};
 use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, deploy, moved, rehearsal, request};
 
+use crate::faults::restart_the_apiserver;
 use crate::support::lab::Lab;
 use crate::support::openshift::{MACHINE_API, PATIENCE, server};
 use crate::support::suite::TestResult;
@@ -68,7 +68,6 @@ pub async fn restarts_of_the_apiserver_and_the_death_of_its_leader_do_not_end_a_
 
 async fn restarted(lab: &Lab) -> TestResult {
     let (site, before) = asked(lab).await?;
-    let faults = Faults::of(&lab.record).await?;
     let named = |name: &str| Options { identity: name.to_owned(), ..Options::default() };
     let mut operators = BTreeMap::new();
     for name in ["first", "second"] {
@@ -77,8 +76,7 @@ async fn restarted(lab: &Lab) -> TestResult {
     for step in [WorkersReady, ControlPlaneReady, SourceWorkersRemoved] {
         taken(&site, step).await?;
         let leader = leader(&site).await?;
-        // The answer may be lost with the apiserver that was to give it.
-        let _ = faults.add(&Fault::ApiserverRestart { milliseconds: 500 }).await;
+        restart_the_apiserver(lab, 500).await?;
         if step == ControlPlaneReady {
             operators.remove(&leader).ok_or_else(|| format!("{leader:?} leads, which is neither"))?.kill().await?;
         }

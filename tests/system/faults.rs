@@ -143,10 +143,15 @@ pub async fn faults_are_added_shown_by_status_and_lifted_on_the_command_line(lab
 }
 
 pub async fn the_apiserver_is_restarted_and_the_lab_goes_on(lab: &Lab) -> TestResult {
+    restart_the_apiserver(lab, 200).await
+}
+
+/// Returns when another one is there, which lifts the fault.
+pub async fn restart_the_apiserver(lab: &Lab, milliseconds: u32) -> TestResult {
     let before = running(lab, "kube-apiserver")?;
     let faults = Faults::of(&lab.record).await?;
     // The answer may be lost with the apiserver that was to give it.
-    let _ = faults.add(&Fault::ApiserverRestart { milliseconds: 200 }).await;
+    let _ = faults.add(&Fault::ApiserverRestart { milliseconds }).await;
     let mut cache = lab.watch(&[CONFIG_MAP, NODE]).await;
     cache
         .until("the fault to be lifted by the apiserver's return", PATIENCE, |cache| {
@@ -168,9 +173,9 @@ pub async fn what_a_slow_watch_brings_comes_after_it_has_happened(lab: &Lab) -> 
     config.cluster_url = door.parse()?;
     let mut late = Cache::start(&kube::Client::try_from(config)?, &[(CONFIG_MAP, "default")]).await;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "seen-late", "namespace": "default"}});
-    with(lab, Fault::SlowWatch { milliseconds: 8000 }, async || {
+    with(lab, Fault::SlowWatch { milliseconds: 30_000 }, async || {
         // Before an event can be told from an answer.
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         let mut at_once = lab.watch(&[CONFIG_MAP]).await;
         kubernetes::apply(&lab.client, "system-test", &map).await?;
         let there = |cache: &Cache| cache.get(CONFIG_MAP, "default", "seen-late").map(drop).ok_or_else(|| "it is not there".to_owned());

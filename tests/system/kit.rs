@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::status::StepState;
-use vmi_kit::kind::{CONFIG_MAP, LEASE};
+use vmi_kit::failure::overtaken;
+use vmi_kit::kind::{CONFIG_MAP, LEASE, SECRET};
 use vmi_kit::leader::{self, Timing};
+use vmi_kit::saved;
 use vmi_kit::turn::Turn;
 use vmi_kit::{Controller, Migration, Reading, Report, Seen, Step, Stop, Touch, Wake, Writer, take};
 use vmi_lab::kubernetes;
@@ -198,4 +200,29 @@ pub async fn a_killed_step_goes_on_from_what_it_sees(lab: &Lab) -> TestResult {
     assert_eq!(ground.vmi().await?.metadata.name.as_deref(), Some(NAME));
     alone.finish(&ground).await?;
     ground.leave().await
+}
+
+/// Steps that are taken at the same time save into one Secret, and none of them changes what another has saved.
+pub async fn an_original_is_saved_once_whatever_others_save_meanwhile(lab: &Lab) -> TestResult {
+    let api = SECRET.api(&lab.client, "default");
+    let first = serde_json::from_value(saved::first("kit", "default", "mine", "one.1", &json!("as it was")))?;
+    api.create(&kube::api::PostParams::default(), &first).await?;
+    let save = async |uid: &str, key: &str, value: &str| {
+        let patch: json_patch::Patch = serde_json::from_value(saved::added(uid, key, &json!(value)))?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(
+            match api.patch(&saved::secret_name("kit"), &kube::api::PatchParams::default(), &kube::api::Patch::Json::<()>(patch)).await {
+                Ok(_) => true,
+                Err(kube::Error::Api(answer)) if overtaken(&answer) => false,
+                Err(error) => return Err(error.into()),
+            },
+        )
+    };
+    assert!(save("mine", "two-2", "as it was").await?, "a new key");
+    assert!(!save("mine", "one.1", "as it is").await?, "a key that is there");
+    assert!(!save("another", "three", "as it was").await?, "another migration's Secret");
+    let secret = api.get(&saved::secret_name("kit")).await?;
+    for (key, wanted) in [("one.1", Some("as it was")), ("two-2", Some("as it was")), ("three", None)] {
+        assert_eq!(saved::read(&secret, key), wanted.map(|text| json!(text)), "{key}");
+    }
+    Ok(api.delete(&saved::secret_name("kit"), &kube::api::DeleteParams::default()).await.map(drop)?)
 }

@@ -162,6 +162,7 @@ fn all() -> Suite {
         a_write_is_not_made_when_the_vmi_has_changed_its_mind,
         a_killed_step_goes_on_from_what_it_sees,
     });
+    in_lab!(suite, "plain", Depth::Quick, kit::{an_original_is_saved_once_whatever_others_save_meanwhile});
     in_lab!(suite, "plain", Depth::Ci, kit::{one_process_leads_at_a_time_and_the_next_takes_over});
     alone!(suite, Depth::Ci, growth::{a_cluster_grown_by_hand_passes_the_verdict});
     alone!(suite, Depth::Ci, rollback::{
@@ -190,6 +191,7 @@ fn all() -> Suite {
         a_legacy_growth_killed_after_each_write_and_paused_at_every_step_is_completed,
         killed_after_each_of_its_writes_a_legacy_move_is_completed,
         killed_after_each_of_its_writes_a_rich_move_is_completed,
+        killed_after_each_of_its_writes_a_move_to_two_vcenters_is_completed,
         paused_at_every_step_a_move_is_completed,
     });
     in_lab!(suite, "native", Depth::Ci, endurance::{

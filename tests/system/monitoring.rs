@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::json;
-use vmi_crds::spec::{SourceRetirement, State};
+use vmi_crds::spec::State;
 use vmi_kit::Reading;
 use vmi_lab::cluster;
 use vmi_lab::faults::{Calls, Fault, Faults};
@@ -12,9 +12,8 @@ use vmi_lab::migration::operator::{Admin, Operator, Options};
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::{NAMESPACE, Site, request, watch};
 
-use crate::endurance::{asked, back_to};
+use crate::endurance::{LONG, back_to, ready, seen_by_all, turn_back};
 use crate::support::lab::Lab;
-use crate::support::openshift::PATIENCE;
 use crate::support::prometheus::{self, Prometheus, READER, STRANGER, STRANGER_REFUSED};
 use crate::support::suite::TestResult;
 
@@ -52,7 +51,7 @@ pub async fn an_alert_fires_when_a_migration_fails_and_is_over_when_it_goes_on(l
     let calls = Calls { method: Some("CreateFolder".to_owned()), ..Calls::default() };
     let faults = Faults::of(&lab.record).await?;
     let fault = faults.add(&Fault::Status { vcenter: "b".to_owned(), code: 404, calls }).await?;
-    let (site, before) = asked(lab, SourceRetirement::Keep).await?;
+    let (site, before) = ready(lab).await?;
     install(lab).await?;
     let user = format!("--as=system:serviceaccount:{}:{}", READER.0, READER.1);
     for what in ["services", "endpoints", "pods", "endpointslices.discovery.k8s.io"] {
@@ -72,15 +71,14 @@ pub async fn an_alert_fires_when_a_migration_fails_and_is_over_when_it_goes_on(l
 
     faults.lift(&fault).await?;
     request::set_state(&site, State::Paused).await?;
-    let paused = |vmi: &vmi_crds::VSphereMigrationInfra| vmi.is_true("Paused").then_some(());
-    operator.while_alive(watch::follow(&site, &mut View::stderr(), "the pause", PATIENCE, paused)).await?;
+    operator.while_alive(seen_by_all(&site)).await?;
     request::set_state(&site, State::Running).await?;
     prometheus.until(DEGRADED, false).await?;
     assert_eq!(degraded(&site).await?, None);
 
     prometheus.stop().await;
-    request::set_state(&site, State::RollingBack).await?;
-    operator.while_alive(watch::follow(&site, &mut View::stderr(), "the way back", PATIENCE, watch::end)).await?;
+    turn_back(&site).await?;
+    operator.while_alive(watch::follow(&site, &mut View::stderr(), "the way back", LONG, watch::end)).await?;
     operator.stop().await;
     back_to(&site, &before).await?;
     leave(lab).await

@@ -12,6 +12,7 @@ use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 
 use crate::cache::Cache;
+use crate::denials::Denials;
 use crate::kind::VMI;
 use crate::metrics::Metrics;
 use crate::migration::Migration;
@@ -29,6 +30,8 @@ pub struct Context {
     pub vcenters: Vcenters,
     /// What is measured.
     pub metrics: Metrics,
+    /// What the apiserver denies to which step.
+    pub denials: Denials,
     /// The vmis as last read, by UID and version: every controller looks at each version, and reading one takes its time.
     read: Mutex<HashMap<(String, String), Arc<VSphereMigrationInfra>>>,
     leads: watch::Receiver<bool>,
@@ -46,6 +49,7 @@ impl Context {
             namespace: namespace.to_owned(),
             vcenters: Vcenters::new(),
             metrics,
+            denials: Denials::default(),
             read: Mutex::default(),
             leads,
             events,

@@ -28,7 +28,7 @@ impl Stop {
 
 impl From<kube::Error> for Stop {
     fn from(error: kube::Error) -> Self {
-        Self::Again(format!("the apiserver: {error}"))
+        Self::Again(format!("the apiserver: {}", words(&error)))
     }
 }
 
@@ -38,12 +38,30 @@ impl From<Failure> for Stop {
     }
 }
 
-/// What the apiserver says of an admission policy while it has just started and does not know all kinds yet, as if it had been decided.
-const NOT_READY: &str = "failed to configure policy";
+/// What the apiserver says while it has just started, as if it had been decided: of an admission policy when it does not know all
+/// kinds yet, and of any admission that has not read what it judges by.
+const NOT_READY: [&str; 2] = ["failed to configure policy", "not yet ready to handle request"];
+
+/// All that the apiserver says of a JSON patch whose `test` fails.
+const TEST_FAILED: &str = "the server rejected our request due to an error in our request";
 
 /// Whether the apiserver may say something else in a moment: somebody else wrote meanwhile, or it has trouble of its own.
 pub fn may_change(answer: &kube::core::Status) -> bool {
-    matches!(answer.code, 409 | 429 | 500..) || answer.message.contains(NOT_READY)
+    matches!(answer.code, 409 | 429 | 500..) || NOT_READY.iter().any(|words| answer.message.contains(words)) || overtaken(answer)
+}
+
+/// Whether a write was not made because the object is no longer what the write was based on.
+pub fn overtaken(answer: &kube::core::Status) -> bool {
+    answer.code == 409 || (answer.code == 422 && answer.message.contains(TEST_FAILED))
+}
+
+/// What went wrong with a request, without the fields of the answer that only a program reads.
+pub fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(answer) if answer.message.contains(TEST_FAILED) => "somebody else changed it meanwhile".to_owned(),
+        kube::Error::Api(answer) if !answer.message.is_empty() => answer.message.clone(),
+        error => error.to_string(),
+    }
 }
 
 /// A failure by its rule, with what is said of every failure still to be filled in by [`explained`].
@@ -87,8 +105,21 @@ mod tests {
             (429, "slow down", true),
             (500, "failed calling webhook", true),
             (503, "apiserver is shutting down", true),
+            (422, TEST_FAILED, true),
+            (403, "machinesets \"a\" is forbidden: not yet ready to handle request", true),
         ] {
             assert_eq!(may_change(&answer(code, message)), wanted, "{code} {message}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_the_apiserver_is_told_in_its_own_words_alone() {
+        let answer = |code, message: &str| {
+            kube::Error::Api(Box::new(kube::core::Status { code, message: message.to_owned(), ..Default::default() }))
+        };
+        assert_eq!(words(&answer(403, "secrets is forbidden")), "secrets is forbidden");
+        assert_eq!(words(&answer(422, TEST_FAILED)), "somebody else changed it meanwhile");
+        let Stop::Again(text) = Stop::from(answer(503, "etcd has no leader")) else { panic!("it does not get better by itself") };
+        assert_eq!(text, "the apiserver: etcd has no leader");
     }
 }

@@ -47,18 +47,25 @@ pub async fn hold(client: Client, namespace: String, name: &'static str, identit
     let mut renewed: Option<Instant> = None;
     let mut seen: Option<(String, Instant)> = None;
     loop {
-        match attempt(&client, &namespace, name, &identity, timing, &mut seen).await {
-            Ok(true) => {
-                renewed = Some(Instant::now());
+        let began = Instant::now();
+        // A request that hangs must not keep this process leading: by then another may act.
+        let patience = renewed.map_or(timing.renew, |at| timing.renew.saturating_sub(at.elapsed()));
+        match tokio::time::timeout(patience, attempt(&client, &namespace, name, &identity, timing, &mut seen)).await {
+            Ok(Ok(true)) => {
+                renewed = Some(began);
                 if !leads.send_replace(true) {
                     tracing::info!(identity, lease = name, "leads");
                 }
             }
-            Ok(false) => renewed = None,
-            Err(error) => tracing::warn!(%error, "cannot renew the lease"),
+            Ok(Ok(false)) => renewed = None,
+            Ok(Err(error)) => tracing::warn!(%error, "cannot renew the lease"),
+            Err(_) => tracing::warn!("cannot renew the lease: the apiserver does not answer in time"),
         }
-        if renewed.is_none_or(|at| at.elapsed() > timing.renew) && leads.send_replace(false) {
-            tracing::warn!(identity, "leads no more; another process may act");
+        if renewed.is_none_or(|at| at.elapsed() >= timing.renew) {
+            renewed = None;
+            if leads.send_replace(false) {
+                tracing::warn!(identity, "leads no more; another process may act");
+            }
         }
         // A lease is kept by time alone: whoever holds it renews it, and nobody says when it runs out.
         tokio::time::sleep(timing.retry).await;
@@ -134,7 +141,10 @@ fn spec(before: &Value, identity: &str, timing: Timing, now: Timestamp) -> Value
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+
     use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[test]
     fn a_timing_is_three_numbers_each_smaller_than_the_one_before() {
@@ -142,6 +152,36 @@ mod tests {
         assert_eq!(timing, Timing { lease: Duration::from_secs(137), renew: Duration::from_secs(107), retry: Duration::from_secs(26) });
         for text in ["", "1", "3,2", "1,2,3", "3,2,0", "3,3,1", "a,b,c", "4,3,2,1"] {
             assert!(text.parse::<Timing>().is_err(), "{text}");
+        }
+    }
+
+    /// Answers that there is no Lease, takes one, and then never answers again.
+    async fn hangs_after_the_first_lease(listener: tokio::net::TcpListener) {
+        let lease = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l","namespace":"n"}}"#;
+        let none = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"none","code":404}"#;
+        let mut answers = vec![("201 Created", lease), ("404 Not Found", none)];
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 65_536];
+            while !answers.is_empty() && stream.read(&mut request).await.is_ok_and(|length| length > 0) {
+                let Some((status, body)) = answers.pop() else { break };
+                let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+                stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            }
+            open.push(stream);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_whose_renewal_hangs_leads_no_more() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(hangs_after_the_first_lease(listener));
+        let client = Client::try_from(kube::Config::new(format!("http://{address}").parse().unwrap())).unwrap();
+        let (leads, mut led) = watch::channel(false);
+        tokio::spawn(hold(client, "n".to_owned(), "l", "me".to_owned(), "3,2,1".parse().unwrap(), leads));
+        for wanted in [true, false] {
+            tokio::time::timeout(Duration::from_secs(60), led.wait_for(|leads| *leads == wanted)).await.unwrap().unwrap();
         }
     }
 }

@@ -12,7 +12,7 @@ use vmi_crds::graph::{Controller, SIGNALS, STEPS, StepName};
 use vmi_crds::status::{StepState, StepStatus};
 
 use crate::context::Context;
-use crate::failure::Stop;
+use crate::failure::{Stop, words};
 use crate::kind::VMI;
 use crate::migration::Reading;
 use crate::text::cut;
@@ -181,6 +181,13 @@ impl Report {
         self.only_at = version;
     }
 
+    /// What was to be written only at one version of the vmi is decided anew on the next: kept, it would be written then all the same.
+    fn forget_unwritten_fields(&mut self) {
+        let written = self.written.as_ref().and_then(Value::as_object);
+        let fields = written.into_iter().flatten().filter(|(name, _)| !["conditions", "steps"].contains(&name.as_str()));
+        self.fields = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+    }
+
     /// Writes what changed; nothing where only time would.
     pub async fn apply(&mut self, cx: &Context) -> Result<(), Stop> {
         let namespace = &cx.namespace;
@@ -199,12 +206,19 @@ impl Report {
             body["metadata"]["resourceVersion"] = json!(version);
         }
         let params = PatchParams::apply(&self.controller.field_manager()).force();
-        let written =
-            VMI.api(&cx.client, namespace).patch_status(&self.name, &params, &Patch::Apply(&body)).await.map_err(|error| match &error {
-                kube::Error::Api(answer) if answer.code == 409 && guarded.is_some() => Stop::again("the vmi changed meanwhile"),
-                kube::Error::Api(answer) if answer.code == 404 || answer.code == 409 => Stop::Fenced("the vmi is gone".to_owned()),
-                _ => Stop::again(format!("cannot write the vmi's status: {error}")),
-            })?;
+        let written = match VMI.api(&cx.client, namespace).patch_status(&self.name, &params, &Patch::Apply(&body)).await {
+            Ok(written) => written,
+            Err(error) => {
+                if guarded.is_some() {
+                    self.forget_unwritten_fields();
+                }
+                return Err(match &error {
+                    kube::Error::Api(answer) if answer.code == 409 && guarded.is_some() => Stop::again("the vmi changed meanwhile"),
+                    kube::Error::Api(answer) if answer.code == 404 || answer.code == 409 => Stop::Fenced("the vmi is gone".to_owned()),
+                    _ => Stop::again(format!("cannot write the vmi's status: {}", words(&error))),
+                });
+            }
+        };
         crate::writes::counted();
         self.written = Some(status);
         // A look at the vmi as it was before would take the step once more.

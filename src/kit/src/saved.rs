@@ -47,6 +47,22 @@ pub fn begun_anew(secret: &DynamicObject, uid: &str, key: &str, value: &Value) -
     ])
 }
 
+/// A JSON patch that adds an original. Steps that are taken at the same time save into the same Secret, so that only the key itself
+/// has to be missing, which is what a test for null says, and the Secret still this migration's.
+pub fn added(uid: &str, key: &str, value: &Value) -> Value {
+    let path = format!("/data/{}", pointer(key));
+    json!([
+        {"op": "test", "path": format!("/metadata/annotations/{}", pointer(OWNER)), "value": uid},
+        {"op": "test", "path": path, "value": null},
+        {"op": "add", "path": path, "value": encode(value)},
+    ])
+}
+
+/// As a part of a JSON pointer.
+fn pointer(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 /// Whether nothing of it is needed any more.
 pub fn is_finished(secret: &DynamicObject) -> bool {
     secret.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(FINISHED))

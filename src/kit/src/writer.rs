@@ -1,14 +1,15 @@
 //! The only way to write outside the vmi. Before every write: this process leads, and by the vmi as it is now it is still the step's turn.
 
 use std::future::Future;
+use std::time::Instant;
 
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 
-use crate::failure::{Stop, failure, may_change};
+use crate::failure::{Stop, failure, may_change, words};
 use crate::kind::{Kind, SECRET};
 use crate::migration::Migration;
 use crate::turn::{Turn, turn};
@@ -51,7 +52,7 @@ impl<'a> Writer<'a> {
         self.fence().await?;
         let object = parse(object)?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
-        let made = api.create(&PostParams::default(), &object).await.map_err(|error| refused(what, &error))?;
+        let made = api.create(&PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
         self.wrote(kind, &made, what).await;
         Ok(made)
     }
@@ -63,7 +64,7 @@ impl<'a> Writer<'a> {
             serde_json::from_value(operations).map_err(|error| Stop::again(format!("a patch that cannot be written: {error}")))?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let params = PatchParams { field_manager: Some("vmi-operator".to_owned()), ..PatchParams::default() };
-        let made = api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch)).await.map_err(|error| refused(what, &error))?;
+        let made = api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch)).await.map_err(|error| self.refused(what, &error))?;
         self.wrote(kind, &made, what).await;
         Ok(made)
     }
@@ -72,7 +73,7 @@ impl<'a> Writer<'a> {
     pub async fn replace(&mut self, kind: Kind, object: DynamicObject, what: &str) -> Result<DynamicObject, Stop> {
         self.fence().await?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
-        let made = api.replace(&object.name_any(), &PostParams::default(), &object).await.map_err(|error| refused(what, &error))?;
+        let made = api.replace(&object.name_any(), &PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
         self.wrote(kind, &made, what).await;
         Ok(made)
     }
@@ -87,7 +88,7 @@ impl<'a> Writer<'a> {
         match kind.api(&self.m.cx.client, &namespace).delete(&object.name_any(), &params).await {
             Ok(_) => {}
             Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => {}
-            Err(error) => return Err(refused(what, &error)),
+            Err(error) => return Err(self.refused(what, &error)),
         }
         writes::counted();
         self.said(what);
@@ -129,11 +130,7 @@ impl<'a> Writer<'a> {
         if secret.data["data"].get(key).is_some() {
             return Ok(());
         }
-        let operations = json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": secret.metadata.resource_version},
-            {"op": "add", "path": format!("/data/{}", key.replace('~', "~0").replace('/', "~1")), "value": saved::encode(value)},
-        ]);
-        self.patch(SECRET, &secret, operations, &what).await?;
+        self.patch(SECRET, &secret, saved::added(&uid, key, value), &what).await?;
         Ok(())
     }
 
@@ -143,7 +140,28 @@ impl<'a> Writer<'a> {
         self.m.cx.cache.until_seen(object, kind).await;
     }
 
+    /// A conflict means that somebody else wrote meanwhile: look again. What the apiserver refuses for its content stays refused.
+    fn refused(&self, what: &str, error: &kube::Error) -> Stop {
+        match error {
+            kube::Error::Api(answer) if may_change(answer) => Stop::again(format!("cannot {what} yet: {}", words(error))),
+            kube::Error::Api(answer) if answer.code == 403 => {
+                let text = format!("not allowed to {what}: {}", answer.message);
+                if !self.m.cx.denials.last(self.step, Instant::now()) {
+                    return Stop::again(text);
+                }
+                let next = "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume";
+                failure("API-403", text, next).into()
+            }
+            kube::Error::Api(answer) if answer.code == 422 => {
+                failure("API-422", format!("the apiserver refuses to {what}: {}", answer.message), "correct what it names, then resume")
+                    .into()
+            }
+            _ => Stop::again(format!("cannot {what}: {}", words(error))),
+        }
+    }
+
     fn said(&mut self, what: &str) {
+        self.m.cx.denials.end(self.step);
         tracing::info!(step = %self.step, vmi = self.m.name(), "{what}");
         self.done.push(what.to_owned());
     }
@@ -151,21 +169,4 @@ impl<'a> Writer<'a> {
 
 fn parse(object: Value) -> Result<DynamicObject, Stop> {
     serde_json::from_value(object).map_err(|error| Stop::again(format!("an object that cannot be written: {error}")))
-}
-
-/// A conflict means that somebody else wrote meanwhile: look again. What the apiserver refuses for its content stays refused.
-fn refused(what: &str, error: &kube::Error) -> Stop {
-    match error {
-        kube::Error::Api(answer) if may_change(answer) => Stop::again(format!("cannot {what} yet: {}", answer.message)),
-        kube::Error::Api(answer) if answer.code == 403 => {
-            let text = format!("not allowed to {what}: {}", answer.message);
-            failure("API-403", text, "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume").into()
-        }
-        kube::Error::Api(answer)
-            if answer.code == 422 && !answer.message.contains("the server rejected our request due to an error in our request") =>
-        {
-            failure("API-422", format!("the apiserver refuses to {what}: {}", answer.message), "correct what it names, then resume").into()
-        }
-        _ => Stop::again(format!("cannot {what}: {error}")),
-    }
 }

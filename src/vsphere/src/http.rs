@@ -1,10 +1,6 @@
 //! One HTTPS connection pool per vCenter: bounded in requests at a time, in bytes and in time, with careful repetition.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::PoisonError,
-    time::Duration,
-};
+use std::{sync::PoisonError, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
@@ -223,8 +219,7 @@ impl Answer {
 
 /// Up to half of the pause, so that many clients do not come back in step.
 fn jitter(pause: Duration) -> Duration {
-    let random = RandomState::new().hash_one("jitter") % 1000;
-    pause.mul_f64(random as f64 / 2000.0)
+    pause.mul_f64(fastrand::f64() / 2.0)
 }
 
 /// The error and its causes in one line.

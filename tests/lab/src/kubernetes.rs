@@ -200,7 +200,8 @@ impl Kind {
     }
 }
 
-fn failed(verb: &'static str, kind: Kind, name: &str) -> impl FnOnce(kube::Error) -> Error {
+/// As an error that says what was tried.
+pub fn failed(verb: &'static str, kind: Kind, name: &str) -> impl FnOnce(kube::Error) -> Error {
     let name = name.to_owned();
     move |source| Error::Request { verb, kind: kind.kind.to_owned(), name, source: Box::new(source) }
 }

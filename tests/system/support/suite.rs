@@ -26,8 +26,8 @@ impl std::fmt::Display for LeftOut {
 
 impl Error for LeftOut {}
 
-/// No test may hang a whole run; the longest takes a quarter of this, on a machine that does nothing else.
-const DEADLINE: Duration = Duration::from_secs(1200);
+/// No test may hang a whole run; the longest takes an eighth of this, on a machine that does nothing else.
+const DEADLINE: Duration = Duration::from_secs(2400);
 
 /// How deep a run must be for a test to be part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

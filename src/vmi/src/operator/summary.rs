@@ -202,6 +202,12 @@ fn mark_times(m: &Migration, report: &mut Report) {
     if report.field("rollingBackAt").is_none() && vmi.spec.state == State::RollingBack && vmi.seen().started_at.is_some() {
         report.set("rollingBackAt", now());
     }
+    // Written by this process, which did not hear of it, or by one before: what is left out of a report is deleted.
+    if report.field("oneWayAt").is_none()
+        && let Some(at) = &vmi.seen().one_way_at
+    {
+        report.set("oneWayAt", json!(at));
+    }
     // The door: only if nobody has asked for the way back since this version of the vmi was read.
     let ready =
         |name: StepName| vmi.condition(name.as_str()).is_some_and(|condition| condition.status == "False" && condition.reason == "Ready");

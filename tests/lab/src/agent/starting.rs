@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::container::{self, Exit, Launch};
-use super::leases::Turn;
+use super::leases::Claim;
 use super::pod::{Happening, PodTask, What};
 use super::record::Life;
 use super::{environment, logs, probes, reading};
@@ -16,6 +16,8 @@ use crate::kubernetes::{self, Kind, LEASE};
 /// The prefix of a pod annotation, followed by a container's name, that says which Lease (NAMESPACE/NAME) to delete before that
 /// container starts: some controllers do not release theirs and would wait for themselves.
 const LEASE_ANNOTATION: &str = "lease.vmi-lab/";
+/// The same for a Lease that several pods wait for: it is deleted when its holder has ended.
+const SHARED_LEASE_ANNOTATION: &str = "shared-lease.vmi-lab/";
 
 /// Why a container cannot be started: a kubelet's reason and a sentence.
 struct Refusal {
@@ -36,8 +38,8 @@ impl PodTask {
                 return;
             }
         };
-        let turn = match self.free_lease(index).await {
-            Ok(turn) => turn,
+        let claim = match self.claim_lease(index).await {
+            Ok(claim) => claim,
             Err(error) => {
                 tracing::warn!(pod = self.name(), %error, "the lease of a container cannot be deleted before its start");
                 return self.try_again();
@@ -65,7 +67,7 @@ impl PodTask {
         let id = format!("process://{}", process.pid());
         let name = container.spec.name.clone();
         self.shared.logs.enter(self.namespace(), self.name(), &name, self.uid(), log.clone());
-        self.watch_life(index, &mut life, (process, turn), writer, stopped, log);
+        self.watch_life(index, &mut life, (process, claim), writer, stopped, log);
         self.probe(index, &mut life, launch);
         self.containers[index].begun(life, id);
         self.shared.events.normal(&self.pod, "Started", format!("Started container {name}"));
@@ -75,7 +77,7 @@ impl PodTask {
         &self,
         index: usize,
         life: &mut Life,
-        (process, turn): (container::Process, Option<Turn>),
+        (process, claim): (container::Process, Option<Claim>),
         writer: logs::Writer,
         stopped: watch::Receiver<Option<tokio::time::Instant>>,
         log: logs::Log,
@@ -83,9 +85,12 @@ impl PodTask {
         let (teller, number) = (self.teller.clone(), life.number);
         let policy = self.containers[index].spec.termination_message_policy.as_deref();
         let last_words_wanted = policy == Some("FallbackToLogsOnError");
+        let shared = Arc::clone(&self.shared);
         life.tasks.spawn(async move {
             let mut exit = process.end(writer, stopped).await;
-            drop(turn);
+            if let Some(claim) = claim {
+                shared.leases.ended(&shared.settings.client, claim).await;
+            }
             if last_words_wanted && exit.code != 0 {
                 exit.message = reading::last_words(&log).await.ok();
             }
@@ -147,13 +152,17 @@ impl PodTask {
         })
     }
 
-    /// Waits until nobody holds the container's Lease any more, and deletes what is left of it.
-    async fn free_lease(&self, index: usize) -> Result<Option<Turn>, kubernetes::Error> {
-        let key = format!("{LEASE_ANNOTATION}{}", self.containers[index].spec.name);
-        let Some(lease) = self.pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(&key)) else { return Ok(None) };
-        let turn = self.shared.leases.turn(lease).await;
+    /// The container's part in a Lease. Of one that only one process holds at a time, waits until nobody does, and deletes what is left.
+    async fn claim_lease(&self, index: usize) -> Result<Option<Claim>, kubernetes::Error> {
+        let container = &self.containers[index].spec.name;
+        let annotated = |prefix: &str| self.pod.metadata.annotations.as_ref()?.get(&format!("{prefix}{container}"));
+        if let Some(lease) = annotated(SHARED_LEASE_ANNOTATION) {
+            return Ok(Some(Claim::Shared(self.shared.leases.shared(lease))));
+        }
+        let Some(lease) = annotated(LEASE_ANNOTATION) else { return Ok(None) };
+        let claim = self.shared.leases.alone(lease).await;
         let (namespace, name) = lease.split_once('/').unwrap_or((self.namespace(), lease));
         kubernetes::delete(&self.shared.settings.client, LEASE, namespace, name).await?;
-        Ok(Some(turn))
+        Ok(Some(claim))
     }
 }

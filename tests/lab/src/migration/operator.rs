@@ -54,6 +54,8 @@ pub struct Options {
     pub environment: Vec<(&'static str, String)>,
     /// Where its health and metrics are, for those who ask.
     pub admin: Option<Admin>,
+    /// How long its lease lasts, is tried to be renewed, and how often, in seconds.
+    pub lease: &'static str,
 }
 
 /// An address, and the folder of the certificate that is shown there.
@@ -65,7 +67,7 @@ pub struct Admin {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { identity: ACCOUNT.to_owned(), environment: Vec::new(), admin: None }
+        Options { identity: ACCOUNT.to_owned(), environment: Vec::new(), admin: None, lease: LEASE }
     }
 }
 
@@ -88,7 +90,7 @@ impl Operator {
     pub async fn start(site: &Site, options: &Options) -> Result<Operator, super::Error> {
         let program = binary()?;
         let kubeconfig = account::kubeconfig(&site.client, &site.folder, site.block, NAMESPACE, ACCOUNT).await?;
-        let mut arguments = ["operator", "--namespace", NAMESPACE, "--lease", LEASE].map(str::to_owned).to_vec();
+        let mut arguments = ["operator", "--namespace", NAMESPACE, "--lease", options.lease].map(str::to_owned).to_vec();
         arguments.extend(match &options.admin {
             Some(Admin { address, certificate }) => vec![format!("--admin={address}"), format!("--certificate={}", certificate.display())],
             // Port 0: nobody asks it, and two operators must not meet.
