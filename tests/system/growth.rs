@@ -2,6 +2,7 @@
 
 use kube::api::PostParams;
 use serde_json::json;
+use vmi_kit::credentials::COMPONENT_SECRETS;
 use vmi_lab::cluster::{self, crds};
 use vmi_lab::control_plane;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, MACHINE_SET, NAMESPACE as NAMESPACE_KIND, SECRET, VMI};
@@ -158,14 +159,24 @@ async fn grown_by_hand(lab: &Lab) -> TestResult {
     let before = Dump::take(&site).await?;
     add_vcenter(lab, &site.target).await?;
     // What follows the cloud configuration does so in its own time; the operator waits for it, and so does this.
-    let mut cache = lab.watch(&[CONFIG_MAP, CONTROLLER_CONFIG]).await;
+    let mut cache = lab.watch(&[CONFIG_MAP, CONTROLLER_CONFIG, SECRET]).await;
     let server = site.target.server.clone();
     cache
         .until("the followers", PATIENCE, |cache| {
-            let place = cache.get(CONFIG_MAP, "openshift-cloud-controller-manager", "cloud-conf").ok_or("no cloud-conf")?;
-            let config = cache.get(CONTROLLER_CONFIG, "", "machine-config-controller").ok_or("no ControllerConfig")?;
-            let named = |value: &serde_json::Value| value.to_string().contains(&server);
-            if named(&place.data) && named(&config.data["spec"]["infra"]) { Ok(()) } else { Err("not all followed".to_owned()) }
+            let named = |what: &str, value: &serde_json::Value| match value.to_string().contains(&server) {
+                true => Ok(()),
+                false => Err(format!("{what} does not name {server}")),
+            };
+            let copies = [("openshift-cloud-controller-manager", "cloud-conf"), ("openshift-config-managed", "kube-cloud-config")]
+                .map(|place| (CONFIG_MAP, place));
+            let pairs = COMPONENT_SECRETS.iter().map(|place| (SECRET, *place));
+            for (kind, (namespace, name)) in copies.into_iter().chain(pairs) {
+                named(name, &cache.get(kind, namespace, name).ok_or(format!("no {namespace}/{name}"))?.data)?;
+            }
+            named(
+                "ControllerConfig",
+                &cache.get(CONTROLLER_CONFIG, "", "machine-config-controller").ok_or("no ControllerConfig")?.data["spec"]["infra"],
+            )
         })
         .await?;
     lab.settled().await?;

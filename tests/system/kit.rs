@@ -110,6 +110,11 @@ pub async fn a_step_plans_acts_in_its_turn_latches_and_is_taken_back(lab: &Lab) 
     assert!(!made(&ground).await?, "a step that is done acted again");
 
     kubernetes::apply(&lab.client, "test", &config_map(&ground.namespace)).await?;
+    // The controller sees it by another watch than the vmi.
+    let mut changes = alone.context().cache.changes();
+    while alone.context().cache.get(CONFIG_MAP, &ground.namespace, "toy").is_none() {
+        tokio::time::timeout(PATIENCE, changes.changed()).await??;
+    }
     ground.edit(json!({"state": "RollingBack"})).await?;
     let undone = ground.until_condition(STEP, "False", "Undone").await?;
     assert_eq!(undone.step_state(STEP), StepState::Undone);

@@ -13,6 +13,7 @@ use vmi_lab::migration::view::View;
 use vmi_lab::migration::{NAMESPACE, Site, request, watch};
 
 use crate::endurance::{LONG, back_to, ready, seen_by_all, turn_back};
+use crate::support::asking;
 use crate::support::lab::Lab;
 use crate::support::prometheus::{self, Prometheus, READER, STRANGER, STRANGER_REFUSED};
 use crate::support::suite::TestResult;
@@ -55,7 +56,8 @@ pub async fn an_alert_fires_when_a_migration_fails_and_is_over_when_it_goes_on(l
     install(lab).await?;
     let user = format!("--as=system:serviceaccount:{}:{}", READER.0, READER.1);
     for what in ["services", "endpoints", "pods", "endpointslices.discovery.k8s.io"] {
-        lab.kubectl(&["-n", NAMESPACE, "auth", "can-i", "watch", what, &user]).await?.success()?;
+        let may = async || lab.kubectl(&["-n", NAMESPACE, "auth", "can-i", "watch", what, &user]).await?.success();
+        asking::until("the rights of monitoring", may).await?;
     }
 
     let address = SocketAddr::new(site.block.control_plane(), 8443);

@@ -8,6 +8,7 @@ use vmi_crds::graph::Controller;
 use vmi_lab::cluster::crds;
 use vmi_lab::kubernetes::{self, CRD, Kind, condition};
 
+use crate::support::asking;
 use crate::support::lab::Lab;
 use crate::support::openshift::PATIENCE;
 use crate::support::suite::TestResult;
@@ -103,7 +104,9 @@ pub async fn the_vmi_is_served_with_its_defaults_and_kubectl_shows_its_columns(l
     report(lab, "moving", &json!({"summary": summary, "plan": plan, "conditions": [is("Held")]})).await?;
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     for name in ["vmi", "vmig", "vspheremigrationinfra"] {
-        let shown = lab.kubectl(&["get", name, "-n", NAMESPACE]).await?.success()?.stdout;
+        let get = async || lab.kubectl(&["get", name, "-n", NAMESPACE]).await?.success();
+        // A kind is served before discovery tells kubectl of it.
+        let shown = asking::until("the kind by its short names", get).await?.stdout;
         let lines: Vec<_> = shown.lines().map(words).collect();
         assert_eq!(lines[0], ["NAME", "STATE", "STEP", "PROGRESS", "SAFE-STOP", "SOURCE", "TARGET", "AGE"]);
         assert_eq!(lines[1][..7], ["moving", "Pending", "7", "7/16", "true", "a.example.com", "b.example.com"]);

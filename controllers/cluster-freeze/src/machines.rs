@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
+use vmi_crds::status::Pool;
 use vmi_kit::kind::{CLUSTER_AUTOSCALER, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK};
 
 use crate::held::Held;
@@ -74,6 +75,19 @@ pub fn pools(pools: &[Arc<DynamicObject>]) -> Vec<Held> {
     holds
 }
 
+/// Pools whose nodes still take a changed configuration over. One that had not got there before the start is not waited for.
+pub fn rolling(pools: &[Arc<DynamicObject>], before: &[Pool]) -> Vec<String> {
+    let updating = |pool: &DynamicObject| {
+        let conditions = pool.data["status"]["conditions"].as_array();
+        conditions.into_iter().flatten().any(|condition| condition["type"] == "Updating" && condition["status"] == "True")
+    };
+    let late_before = |name: &str| before.iter().any(|pool| pool.name == name && !pool.updated);
+    let open = pools.iter().filter(|pool| pool.data["spec"]["paused"] != true && updating(pool));
+    let mut names: Vec<String> = open.map(|pool| pool.name_any()).filter(|name| !late_before(name)).collect();
+    names.sort_unstable();
+    names
+}
+
 /// How reboots are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reboots {
@@ -110,6 +124,20 @@ mod tests {
 
     fn names(holds: &[Held]) -> Vec<&str> {
         holds.iter().map(|held| held.name.as_str()).collect()
+    }
+
+    #[test]
+    fn pools_that_roll_are_told_but_those_that_are_paused_or_were_late_before() {
+        let pool = |name: &str, paused: bool, updating: &str| {
+            let status = json!({"conditions": [{"type": "Updated", "status": "True"}, {"type": "Updating", "status": updating}]});
+            Arc::new(object(json!({"metadata": {"name": name}, "spec": {"paused": paused}, "status": status})))
+        };
+        let before = |name: &str, updated: bool| Pool { name: name.to_owned(), updated, degraded: false, paused: false };
+        let pools =
+            [pool("worker", false, "True"), pool("master", false, "True"), pool("held", true, "True"), pool("done", false, "False")];
+        assert_eq!(rolling(&pools, &[before("master", true), before("worker", true)]), ["master", "worker"]);
+        assert_eq!(rolling(&pools, &[before("master", false), before("worker", true)]), ["worker"]);
+        assert_eq!(rolling(&pools[2..], &[]), Vec::<String>::new());
     }
 
     #[test]

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::cache::{Cache, GaveUp};
 use crate::cluster::machines::SET_LABEL;
-use crate::kubernetes::{self, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, MACHINE, MACHINE_SET, NODE, condition, full_name};
+use crate::kubernetes::{
+    self, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, condition, full_name,
+};
 use crate::shape::{FailureDomains, Shape};
 
 /// Long enough for a loaded machine; a healthy boot takes a tenth of it.
@@ -20,9 +22,16 @@ pub async fn wait(client: &Client, shape: &Shape) -> Result<(), GaveUp> {
         let mut cache = Cache::start(client, &[(NODE, "")]).await;
         return cache.until("the nodes to be ready", PATIENCE, |cache| nodes(cache, usize::from(shape.plain_nodes))).await;
     }
-    let kinds = [(MACHINE, ""), (MACHINE_SET, ""), (NODE, ""), (CLUSTER_OPERATOR, ""), (DEPLOYMENT, ""), (CONTROL_PLANE_MACHINE_SET, "")];
-    let mut cache = Cache::start(client, &kinds).await;
-    cache.until("the cluster to be healthy", PATIENCE, |cache| whole(cache, shape)).await
+    let kinds = [MACHINE, MACHINE_SET, NODE, CLUSTER_OPERATOR, DEPLOYMENT, CONTROL_PLANE_MACHINE_SET, MACHINE_CONFIG_POOL];
+    let mut cache = Cache::start(client, &kinds.map(|kind| (kind, ""))).await;
+    cache.until("the cluster to be healthy", PATIENCE, |cache| whole(cache, shape).and_then(|()| pools_updated(cache))).await
+}
+
+fn pools_updated(cache: &Cache) -> Result<(), String> {
+    match cache.list(MACHINE_CONFIG_POOL).iter().find(|pool| condition(pool, "Updated") != "True") {
+        Some(late) => Err(format!("the pool {} is not updated", late.name_any())),
+        None => Ok(()),
+    }
 }
 
 /// Everything at once; the first thing missing is named.

@@ -7,6 +7,7 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessRevie
 use kube::api::{Api, PostParams};
 use serde_json::Value;
 
+use crate::support::asking;
 use crate::support::lab::Lab;
 use crate::support::suite::TestResult;
 
@@ -111,7 +112,13 @@ async fn has_the_rights(lab: &Lab, overlay: &str, also_legacy: bool) -> TestResu
     let files = tempfile::tempdir()?;
     let installed = install(lab, overlay, files.path()).await?;
     let mut wrong = Vec::new();
-    for (requests, wanted) in [(ALLOWED, true), (LEGACY, also_legacy), (FORBIDDEN, false)] {
+    for request in ALLOWED.iter().chain(LEGACY.iter().filter(|_| also_legacy)) {
+        asking::until("a right that was just given", async || {
+            if allowed(lab, *request).await? { Ok(()) } else { Err(format!("{request:?} should be allowed").into()) }
+        })
+        .await?;
+    }
+    for (requests, wanted) in [(LEGACY, also_legacy), (FORBIDDEN, false)] {
         for request in requests {
             if allowed(lab, *request).await? != wanted {
                 wrong.push(format!("{request:?} should be {}", if wanted { "allowed" } else { "denied" }));

@@ -9,7 +9,7 @@ use vmi_lab::standins::cvo::{self, payload::Payload};
 
 use super::{AtWork, MANAGER, VERSION, becomes, clean, install, relax};
 use crate::support::lab::Lab;
-use crate::support::openshift::MACHINE_API;
+use crate::support::openshift::{MACHINE_API, PATIENCE};
 use crate::support::suite::TestResult;
 
 const RULES: &str = "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations";
@@ -55,8 +55,13 @@ fn at_work(lab: &Lab, folder: &Path) -> TestResult<AtWork> {
 }
 
 async fn remove_payload(lab: &Lab) -> TestResult {
+    let mut crds = lab.watch(&[CRD]).await;
     for plural in ["gadgets", "widgets"] {
-        kubernetes::delete(&lab.client, CRD, "", &format!("{plural}.test.example.com")).await?;
+        let name = format!("{plural}.test.example.com");
+        kubernetes::delete(&lab.client, CRD, "", &name).await?;
+        // One that is on its way out would be taken for the next test's.
+        crds.until("the CRD to go", PATIENCE, |cache| cache.get(CRD, "", &name).map_or(Ok(()), |_| Err(format!("{name} is there"))))
+            .await?;
     }
     kubernetes::delete(&lab.client, DEPLOYMENT, MACHINE_API, "payload-test").await?;
     kubernetes::delete(&lab.client, CONFIG_MAP, MACHINE_API, "payload-test").await?;

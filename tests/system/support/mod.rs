@@ -1,4 +1,5 @@
 pub mod alone;
+pub mod asking;
 pub mod command;
 pub mod lab;
 pub mod openshift;

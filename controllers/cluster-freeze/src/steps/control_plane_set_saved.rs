@@ -61,6 +61,9 @@ impl Step for ControlPlaneSetSaved {
     }
 
     async fn observe_undo(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
+        if let Some(rolling) = rolling(m)? {
+            return Ok(rolling);
+        }
         let mut release = Release::of(m, KEYS.iter().copied())?;
         let (object, saved) = (m.get(CONTROL_PLANE_MACHINE_SET, NAMESPACE, "cluster"), saved_set(m)?);
         match (control_plane_set::back(object.as_deref(), saved.as_ref()), object, saved) {
@@ -98,6 +101,17 @@ impl Step for ControlPlaneSetSaved {
     async fn act(&self, _m: &Migration, act: Change, writer: &mut Writer<'_>) -> Result<(), Stop> {
         act.make(writer).await
     }
+}
+
+/// Whether nodes still take the cloud configuration over by the policy: without it the rest of them would be drained and rebooted.
+pub fn rolling(m: &Migration) -> Result<Option<Seen<Change>>, Stop> {
+    if Release::of(m, [POLICY])?.changes.is_empty() {
+        return Ok(None);
+    }
+    let before = m.vmi.seen().baseline.as_ref().map(|baseline| baseline.pools.as_slice()).unwrap_or_default();
+    let rolling = machines::rolling(&m.list(MACHINE_CONFIG_POOL, ""), before);
+    let message = || format!("waits for the MachineConfigPools {} to be updated while no node has to reboot for it", rolling.join(", "));
+    Ok((!rolling.is_empty()).then(|| Seen::waiting(message())))
 }
 
 /// What is left to be changed until everything is held whose way of being held is not in doubt.

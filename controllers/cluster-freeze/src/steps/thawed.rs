@@ -23,6 +23,9 @@ impl Step for ClusterThawed {
         if m.vmi.seen().one_way_at.is_none() {
             return Ok(Seen::Ready { message: "ready to release what is held; from then on there is no way back".to_owned() });
         }
+        if let Some(rolling) = control_plane_set_saved::rolling(m)? {
+            return Ok(rolling);
+        }
         let releases = [unlocked::release(m)?, Release::of(m, control_plane_set_saved::KEYS.iter().copied())?, frozen::release(m)?];
         let mut all = Release::default();
         for release in releases {

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Site;
+use super::{NAMESPACE, Site};
+use crate::cache::Cache;
 use crate::cluster::{self, crds};
+use crate::kubernetes::VMI;
 use crate::shape::Generation;
 use crate::yaml;
 
@@ -76,6 +78,8 @@ pub async fn install(site: &Site) -> Result<(), super::Error> {
     }
     cluster::apply_all(client, &first).await?;
     crds::install(client, &crd).await?;
+    // Established comes a moment before the first request is answered; a first list says that it is.
+    drop(Cache::start(client, &[(VMI, NAMESPACE)]).await);
     cluster::apply_all(client, &rest).await?;
     Ok(())
 }
