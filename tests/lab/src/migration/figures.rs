@@ -65,7 +65,7 @@ impl Figures {
         Figures {
             seconds: timeline.running.zip(ended).map(|(from, to)| rounded(seconds(from, to))),
             floor_seconds: rounded(floor(&timeline, measured.seen, measured.quiet)),
-            asleep_seconds: rounded(timeline.asleep(measured.quiet, &measured.seen.taken)),
+            asleep_seconds: rounded(timeline.asleep(measured.quiet, measured.seen)),
             handover_median_ms: handovers.get(handovers.len() / 2).copied(),
             handover_max_ms: handovers.last().copied(),
             rss_peak_mb: rounded(measured.usage.peak_kb as f64 * 1_024.0 / 1_000_000.0),
@@ -73,7 +73,7 @@ impl Figures {
             vcenter_requests: measured.vcenter_requests,
             apiserver_requests: requests(measured.events, measured.user, ended.unwrap_or(Timestamp::MAX)),
             steps: timeline
-                .steps(measured.quiet, &measured.seen.taken)
+                .steps(measured.quiet, measured.seen)
                 .into_iter()
                 .map(|(name, seconds, own)| StepFigure { name, seconds: rounded(seconds), own_seconds: rounded(own) })
                 .collect(),

@@ -8,6 +8,7 @@ use vmi_crds::graph::{Request, STEPS, Step, StepName};
 use vmi_crds::spec::SourceRetirement;
 
 use super::audit::Event;
+use super::witness::Seen;
 use super::{NAMESPACE, request};
 
 /// What followers of the operator write; the operator waits for these.
@@ -28,12 +29,8 @@ const AWAITED: &[&str] = &[
     "nodes",
 ];
 
-/// Steps that watch pods, and those that replaced these before, if that is a step of its own.
-const JUDGED: [(StepName, Option<StepName>); 3] = [
-    (StepName::PodsHealthy, Some(StepName::PodsRestarted)),
-    (StepName::PodsHealthyAfterDetach, Some(StepName::PodsRestartedAfterDetach)),
-    (StepName::PodsHealthyAfterRemoval, None),
-];
+/// Steps that watch pods.
+const JUDGED: [StepName; 3] = [StepName::PodsHealthy, StepName::PodsHealthyAfterDetach, StepName::PodsHealthyAfterRemoval];
 /// Steps in which machines come and go.
 const OF_MACHINES: [StepName; 3] = [StepName::WorkersReady, StepName::ControlPlaneReady, StepName::SourceWorkersRemoved];
 
@@ -112,11 +109,11 @@ impl<'a> Timeline<'a> {
 
     /// How long each step that was taken took, and how much of it was the operator's own: each stretch between two things that
     /// happened belongs to whoever ended it.
-    pub fn steps(&self, quiet: f64, leases: &[Timestamp]) -> Vec<(&'static str, f64, f64)> {
+    pub fn steps(&self, quiet: f64, seen: &Seen) -> Vec<(&'static str, f64, f64)> {
         let told = |step: &Step| {
             let (begun, done) = self.taken(step)?;
             let by_others =
-                self.awaited().map(|event| event.answered).chain(self.quiet_end(step.name, quiet)).chain(leases.iter().copied());
+                self.awaited().map(|event| event.answered).chain(self.quiet_end(step.name, quiet, seen)).chain(seen.taken.iter().copied());
             let all = self.acts().map(|act| (act.answered, true)).chain(by_others.map(|at| (at, false)));
             let mut happened: Vec<(Timestamp, bool)> = all.filter(|(at, _)| (begun..=done).contains(at)).collect();
             happened.push((done, true));
@@ -158,11 +155,11 @@ impl<'a> Timeline<'a> {
     /// The seconds in which everything that the operator waited for was done and it did nothing, as far as the audit log tells:
     /// hand-overs, and for each step what lies between the last thing that happened and the report that it is done. What the
     /// controllers do in a vCenter is not in that log, so steps that work there count with their hand-overs alone.
-    pub fn asleep(&self, quiet: f64, leases: &[Timestamp]) -> f64 {
+    pub fn asleep(&self, quiet: f64, seen: &Seen) -> f64 {
         let waited = STEPS.iter().filter(|step| !works_in_vcenters(step.name)).filter_map(|step| {
             let (begun, done) = self.taken(step)?;
-            let rested = self.quiet_end(step.name, quiet);
-            let happened = self.acts().chain(self.awaited()).map(|event| event.answered).chain(rested).chain(leases.iter().copied());
+            let rested = self.quiet_end(step.name, quiet, seen);
+            let happened = self.acts().chain(self.awaited()).map(|event| event.answered).chain(rested).chain(seen.taken.iter().copied());
             let last = happened.filter(|at| (begun..=done).contains(at)).max().unwrap_or(begun);
             Some(seconds(last, done))
         });
@@ -178,18 +175,13 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// When pods had been quiet for long enough.
-    fn quiet_end(&self, step: StepName, quiet: f64) -> Option<Timestamp> {
-        let (_, restarted) = JUDGED.into_iter().find(|(judged, _)| *judged == step)?;
-        let ready = match restarted {
-            Some(restarted) => self.taken(restarted.step())?.1,
-            None => {
-                let (begun, done) = self.taken(step.step())?;
-                let of_pods = self.awaited().filter(|event| event.object_ref.resource == "pods").map(|event| event.answered);
-                of_pods.filter(|at| (begun..=done).contains(at)).max()?
-            }
-        };
-        ready.checked_add(jiff::SignedDuration::from_secs_f64(quiet)).ok()
+    /// When pods had been quiet for long enough. A pod says since when it is Ready in whole seconds, and that is what is counted from.
+    fn quiet_end(&self, step: StepName, quiet: f64, seen: &Seen) -> Option<Timestamp> {
+        JUDGED.contains(&step).then_some(())?;
+        let (_, done) = self.taken(step.step())?;
+        let quiet = jiff::SignedDuration::from_secs_f64(quiet);
+        let ends = seen.ready.iter().filter_map(|(_, ready)| Timestamp::from_second(ready.as_second()).ok()?.checked_add(quiet).ok());
+        ends.filter(|end| *end <= done).max()
     }
 
     /// The seconds in which machines came and went: in each step from the operator's first act to the last word about a machine.
@@ -210,7 +202,7 @@ impl<'a> Timeline<'a> {
         let first = |step: StepName, state: &str| {
             self.reports.iter().find(|report| report.steps.get(step.as_str()).is_some_and(|found| found == state))
         };
-        let judged = JUDGED.into_iter().flat_map(|(step, _)| ["Done", "Undone"].map(|state| first(step, state)));
+        let judged = JUDGED.into_iter().flat_map(|step| ["Done", "Undone"].map(|state| first(step, state)));
         let mut judged: Vec<Timestamp> = judged.flatten().map(|report| report.received).collect();
         judged.sort_unstable();
         let mut found = Vec::new();
