@@ -126,7 +126,9 @@ async fn look<C: Controller>(
     }
     let Some(report) = reports.get_mut(&uid) else { return Ok(None) };
     report.about(vmi);
+    let began = std::time::Instant::now();
     let outcome = controller.reconcile(&m, report).await;
+    tracing::trace!(controller = %C::NAME, microseconds = began.elapsed().as_micros(), "looked");
     // Also after an error: what was found out is reported.
     report.apply(cx).await?;
     outcome

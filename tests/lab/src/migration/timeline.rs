@@ -175,12 +175,12 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// When pods had been quiet for long enough. A pod says since when it is Ready in whole seconds, and that is what is counted from.
+    /// When pods had been quiet for long enough, by their own word since when they are Ready.
     fn quiet_end(&self, step: StepName, quiet: f64, seen: &Seen) -> Option<Timestamp> {
         JUDGED.contains(&step).then_some(())?;
         let (_, done) = self.taken(step.step())?;
         let quiet = jiff::SignedDuration::from_secs_f64(quiet);
-        let ends = seen.ready.iter().filter_map(|(_, ready)| Timestamp::from_second(ready.as_second()).ok()?.checked_add(quiet).ok());
+        let ends = seen.since.iter().filter_map(|since| since.checked_add(quiet).ok());
         ends.filter(|end| *end <= done).max()
     }
 

@@ -95,9 +95,8 @@ fn a_quiet_period_is_not_sleep_but_what_follows_it_is() {
         report("pod-health-watch", &[], &[("PodsRestarted", "Done"), ("PodsHealthy", "Done")], 6_500),
     ];
     // One that became Ready too late to have been waited for says nothing.
-    let ready = [1_900, 4_000].map(|at| ("ns".to_owned(), Timestamp::from_millisecond(at).unwrap()));
     let mut seen = Seen::default();
-    seen.ready.extend(ready);
+    seen.since.extend([1_000, 4_000].map(|at| Timestamp::from_millisecond(at).unwrap()));
     let asleep = Timeline::of(&events, OPERATOR).asleep(5.0, &seen);
     assert!((asleep - 0.5).abs() < 0.000_1, "{asleep}");
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
 use tokio::task::JoinSet;
 
@@ -23,6 +24,8 @@ pub struct Witness {
 pub struct Seen {
     /// Namespaces of pods that were not there at the beginning and became Ready, and when.
     pub ready: Vec<(String, Timestamp)>,
+    /// Since when they are Ready by their own word, which is what the operator goes by.
+    pub since: Vec<Timestamp>,
     /// When leases that are not the operator's got another holder.
     pub taken: Vec<Timestamp>,
     known_pods: HashSet<String>,
@@ -36,6 +39,7 @@ impl Seen {
             let is_ready = condition(&pod, "Ready") == "True";
             if is_ready && self.known_pods.insert(pod.uid().unwrap_or_default()) {
                 self.ready.push((pod.namespace().unwrap_or_default(), now));
+                self.since.extend(ready_since(&pod));
             }
         }
         for lease in cache.list(LEASE).iter().filter(|lease| lease.metadata.namespace.as_deref() != Some(NAMESPACE)) {
@@ -49,13 +53,18 @@ impl Seen {
     }
 }
 
+fn ready_since(pod: &DynamicObject) -> Option<Timestamp> {
+    let conditions = pod.data["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == "Ready")?["lastTransitionTime"].as_str()?.parse().ok()
+}
+
 impl Witness {
     pub async fn start(client: &Client) -> Witness {
         let mut cache = Cache::start(client, &[(POD, ""), (LEASE, "")]).await;
         let mut first = Seen::default();
         first.look(&cache, Timestamp::now());
         // What was there before is known, and nothing that happened.
-        let seen = Arc::new(Mutex::new(Seen { ready: Vec::new(), taken: Vec::new(), ..first }));
+        let seen = Arc::new(Mutex::new(Seen { ready: Vec::new(), since: Vec::new(), taken: Vec::new(), ..first }));
         let mut watch = JoinSet::new();
         let shared = Arc::clone(&seen);
         watch.spawn(async move {
