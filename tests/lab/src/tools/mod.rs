@@ -103,7 +103,7 @@ impl Tools {
         let mut from_source = Vec::new();
         for tool in wanted {
             let ready = match &settings.assets {
-                Some(folder) => ready::from_assets(folder, &tool).await?,
+                Some(folder) => ready::from_assets(folder, &tool, &tool.version(&builder.module), progress).await?,
                 None => None,
             };
             match ready {

@@ -45,6 +45,7 @@ fn what_is_missing_is_named_in_one_line() {
 fn what_is_too_old_is_named_with_its_version() {
     for (old, wanted, found) in [
         (("CARGO_RELEASE", "1.9.99"), "wanted: cargo 1.", "this is cargo 1.9.99"),
+        (("CC_RELEASE", "4.4.7"), "wanted: a C compiler named cc that knows C11", "this is cc (GCC) 4.4.7 ("),
         (("GO_RELEASE", "1.9.7"), "wanted: go 1.", "this is go1.9.7"),
     ] {
         let (said, code) = need(&["cargo", "cc", "go"], &[old]);
@@ -56,4 +57,11 @@ fn what_is_too_old_is_named_with_its_version() {
 #[test]
 fn ready_programs_take_the_place_of_go() {
     assert_eq!(need(&["cargo", "cc"], &[("VMI_TOOLS", "/ready")]), (String::new(), Some(0)));
+}
+
+#[test]
+fn the_compiler_of_this_machine_is_asked_in_words_that_it_knows() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new("bash").arg(package.join("../../hack/need")).env("VMI_TOOLS", "/ready").output().unwrap();
+    assert_eq!((String::from_utf8(output.stderr).unwrap(), output.status.code()), (String::new(), Some(0)));
 }

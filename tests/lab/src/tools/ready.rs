@@ -9,6 +9,7 @@ use tokio::process::Command;
 
 use super::error::{At as _, Error};
 use super::manifests::copy_tree;
+use super::progress::Progress;
 use super::table::Tool;
 use super::{MANIFESTS, Origin, Place, Tools};
 
@@ -44,8 +45,8 @@ pub fn from_folder(folder: &Path, tools: Vec<Tool>, with_manifests: bool) -> Res
     Ok(Tools { places, manifests })
 }
 
-/// `tool` from kubebuilder's folder, if it has it.
-pub async fn from_assets(folder: &Path, tool: &Tool) -> Result<Option<Place>, Error> {
+/// `tool` from kubebuilder's folder, if it has it in the release that is `pinned`.
+pub async fn from_assets(folder: &Path, tool: &Tool, pinned: &str, progress: &mut Progress) -> Result<Option<Place>, Error> {
     let Some((name, question)) = ASSETS.into_iter().find(|(name, _)| *name == tool.name) else { return Ok(None) };
     let path = folder.join(name);
     if !path.is_file() {
@@ -54,6 +55,13 @@ pub async fn from_assets(folder: &Path, tool: &Tool) -> Result<Option<Place>, Er
     let output = Command::new(&path).args(question).output().await.at(&path)?;
     let version =
         first_version(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| Error::content(&path, "it does not tell its version"))?;
+    if release(&version) != release(pinned) {
+        progress.line(&format!(
+            "{} is {version} and {pinned} is wanted: it is built rather than taken from KUBEBUILDER_ASSETS",
+            path.display()
+        ));
+        return Ok(None);
+    }
     Ok(Some(Place { tool: tool.clone(), version, path, origin: Origin::Assets }))
 }
 
@@ -64,6 +72,11 @@ fn first_version(text: &str) -> Option<String> {
         numbers.starts_with(|c: char| c.is_ascii_digit()) && numbers.matches('.').count() >= 2
     };
     text.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+/// Major and minor version: what differs in more than mended faults differs in these.
+fn release(version: &str) -> Vec<&str> {
+    version.trim_start_matches('v').split('.').take(2).collect()
 }
 
 impl Tools {
@@ -95,5 +108,12 @@ mod tests {
         assert_eq!(first_version("Kubernetes v1.34.4\n").as_deref(), Some("v1.34.4"));
         assert_eq!(first_version("clientVersion:\n  gitVersion: v1.34.4\n").as_deref(), Some("v1.34.4"));
         assert_eq!(first_version("no version"), None);
+    }
+
+    #[test]
+    fn a_release_is_told_by_its_first_two_numbers() {
+        assert_eq!(release("v1.34.4"), release("1.34.11"));
+        assert_ne!(release("v1.34.4"), release("v1.3.4"));
+        assert_ne!(release("3.6.4"), release("3.5.99"));
     }
 }

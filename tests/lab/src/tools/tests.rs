@@ -214,8 +214,21 @@ async fn what_kubebuilder_has_is_not_built() {
     let tools = ground.prepare().await.unwrap();
     assert_eq!(Ground::made_by(Origin::Assets, &tools), ["etcd"]);
     assert_eq!(tools.path("etcd").unwrap(), assets.join("etcd"));
-    assert_eq!(tools.version("etcd").unwrap(), "3.5.99");
+    assert_eq!(tools.version("etcd").unwrap(), "3.6.99");
     assert_eq!(Ground::made_by(Origin::Built, &tools).len(), 12);
+}
+
+#[tokio::test]
+async fn what_kubebuilder_has_of_another_release_is_built_and_said_so() {
+    let mut ground = Ground::new();
+    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tools/testdata/old-assets");
+    ground.settings.assets = Some(assets.clone());
+    let tools = ground.prepare().await.unwrap();
+    assert_eq!(Ground::made_by(Origin::Built, &tools).len(), 13);
+    assert_eq!(tools.version("etcd").unwrap(), "v3.6.4");
+    let line =
+        format!("{} is 3.5.99 and v3.6.4 is wanted: it is built rather than taken from KUBEBUILDER_ASSETS", assets.join("etcd").display());
+    assert_eq!(ground.told.text().lines().filter(|told| *told == line).count(), 1, "{}", ground.told.text());
 }
 
 #[tokio::test]
