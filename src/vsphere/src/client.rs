@@ -9,6 +9,7 @@ use reqwest::{
 };
 
 use crate::{
+    bodies::{show, shows},
     certificate::Certificate,
     error::{Error, Fault, Result, Trouble},
     http::{Answer, Arrived, Outgoing, sensitive},
@@ -17,7 +18,7 @@ use crate::{
     session::Core,
     settings::{Credentials, Endpoint, Settings},
     soap::{self, Method, Reading},
-    wire::{Calls, Entry, show, shows},
+    wire::{Calls, Entry},
 };
 
 /// A client of one vCenter. Clones are cheap and share one session; the login happens with the first call that needs it.

@@ -15,6 +15,7 @@
 #![deny(missing_docs)]
 
 mod about;
+mod bodies;
 mod certificate;
 mod client;
 mod error;

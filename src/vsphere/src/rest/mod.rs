@@ -16,6 +16,7 @@ pub(crate) use dialect::{Dialect, Request};
 
 use crate::{
     about::About,
+    bodies::show,
     error::{Fault, Result, Trouble},
     http::{Answer, Outgoing, REST_SESSION, sensitive},
     keeper::Busy,
@@ -23,7 +24,7 @@ use crate::{
     secret::Secret,
     session::{Core, RestSession},
     settings::Credentials,
-    wire::{Entry, show},
+    wire::Entry,
 };
 
 /// The tree JSON becomes may be many times as large as its text, so less of it is read than of XML.

@@ -57,3 +57,32 @@ async fn the_ring_agrees_with_what_the_server_counted() {
     assert_eq!(calls.len() as u64, requests);
     assert_eq!(calls.iter().map(|call| call.bytes_in).sum::<u64>(), received);
 }
+
+#[test]
+fn a_body_is_shown_only_of_harmless_methods_and_no_more_of_it_than_four_kilobytes() {
+    const MARK: &str = " ... (cut)";
+    let sim = Vcsim::with(&["a"], 100);
+    let log = Log::begin();
+    let client = sim.client();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        assert!(client.inventory(Want::Vms).await.unwrap().vms.len() >= 100);
+        some_of_everything(&sim, &client).await;
+    });
+    let text = log.text();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let bodies: Vec<&Value> = events.iter().filter(|event| event["target"] == "vsphere::body").map(|event| &event["fields"]).collect();
+    let mut cut = 0;
+    for shown in &bodies {
+        let (method, body, bytes) = (shown["method"].as_str().unwrap(), shown["body"].as_str().unwrap(), shown["bytes"].as_u64().unwrap());
+        assert!(body.strip_suffix(MARK).unwrap_or(body).len() <= 4096, "{} bytes of {method}", body.len());
+        assert_eq!(body.ends_with(MARK), bytes > 4096, "{bytes} bytes of {method}: {body}");
+        cut += u32::from(body.ends_with(MARK));
+        assert!(!method.contains("Log") && !method.contains("session"), "{method} is nobody's to see");
+    }
+    assert!(cut >= 1 && bodies.iter().any(|shown| shown["method"] == "RetrievePropertiesEx"), "{cut} of {} bodies", bodies.len());
+    let methods: Vec<String> = client.calls().recent().into_iter().map(|call| call.method).collect();
+    for secret in ["Login", "Logout", "POST /rest/com/vmware/cis/session", "DELETE /rest/com/vmware/cis/session"] {
+        assert!(methods.iter().any(|method| method == secret), "{secret} was among the calls: {methods:?}");
+    }
+}
