@@ -44,6 +44,7 @@ mod spelling;
 mod tags;
 mod task;
 mod trust;
+mod turns;
 mod uuid;
 mod vm;
 mod wire;

@@ -106,7 +106,7 @@ pub struct Settings {
     pub deadlines: Deadlines,
     /// How often an idempotent call is repeated after 502, 503 or a failed connection.
     pub retries: u32,
-    /// The most requests at the same time.
+    /// The most requests at the same time. All clients of a process that talk to the same address share them, and the first decides.
     pub in_flight: usize,
     /// How many objects a page of a large read has. Larger ones are hardly faster, smaller ones cost round trips.
     pub page: usize,

@@ -58,6 +58,25 @@ async fn the_ring_agrees_with_what_the_server_counted() {
     assert_eq!(calls.iter().map(|call| call.bytes_in).sum::<u64>(), received);
 }
 
+#[tokio::test]
+async fn an_answer_that_only_says_come_again_is_counted_too() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let method = "GET /rest/com/vmware/cis/tagging/category";
+    client.tags().categories().await.unwrap();
+    let plain = client.calls().recent().pop().unwrap();
+    sim.fault(
+        &json!({ "kind": "fault", "api": "rest", "type": "ServiceUnavailable", "message": "Overloaded.", "method": method, "count": 2 }),
+    );
+    client.tags().categories().await.unwrap();
+    let repeated = client.calls().recent().pop().unwrap();
+    assert_eq!((repeated.method.as_str(), repeated.result.as_str(), repeated.retries), (method, "ok", 2));
+    assert!(repeated.bytes_in > plain.bytes_in + 2 * "Overloaded.".len() as u64, "{plain:?} {repeated:?}");
+    client.logout().await.unwrap();
+    let (_, received) = sim.traffic();
+    assert_eq!(client.calls().recent().iter().map(|call| call.bytes_in).sum::<u64>(), received, "what the server counted");
+}
+
 #[test]
 fn a_body_is_shown_only_of_harmless_methods_and_no_more_of_it_than_four_kilobytes() {
     const MARK: &str = " ... (cut)";
