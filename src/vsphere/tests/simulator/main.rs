@@ -12,6 +12,7 @@ mod limits;
 mod logs;
 mod lookups;
 mod pki;
+mod plain;
 mod privileges;
 mod proxy;
 mod secrets;
