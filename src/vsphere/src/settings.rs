@@ -65,7 +65,7 @@ pub struct Deadlines {
     pub request: Duration,
     /// After this long without a call the sessions are logged out, unless somebody holds [`crate::KeepAlive`].
     pub idle: Duration,
-    /// While somebody does, the session is touched this often; vCenter forgets one after 30 minutes.
+    /// While somebody does, each session is used at least this often; vCenter forgets one after 30 minutes.
     pub keep_alive: Duration,
     /// How long a category or tag just made may stay invisible: linked vCenters copy them to each other.
     pub replication: Duration,

@@ -8,6 +8,7 @@ mod documented;
 mod examples;
 mod faults;
 mod inventory;
+mod keeping;
 mod limits;
 mod logs;
 mod lookups;
