@@ -14,7 +14,7 @@ use tokio::sync::Barrier;
 use vsphere::{Client, Credentials, Endpoint, Fault, Pool, Proxy, Settings, Trust, Want};
 
 use crate::{
-    documented::soap,
+    book::soap,
     pki::Authority,
     serve::{Asked, Server, serve},
     vcsim::Vcsim,
