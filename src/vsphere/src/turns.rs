@@ -10,7 +10,9 @@ use tokio::sync::Semaphore;
 use crate::settings::Endpoint;
 
 /// By address, as long as a client of it lives.
-static ALL: LazyLock<Mutex<HashMap<(String, u16), Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
+type Known = HashMap<(String, u16), Weak<Semaphore>>;
+
+static ALL: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 /// The turns at this vCenter. How many there are at a time is decided by the first of the clients that share them.
 pub(crate) fn of(endpoint: &Endpoint, at_a_time: usize) -> Arc<Semaphore> {
