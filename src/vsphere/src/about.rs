@@ -1,9 +1,12 @@
 //! What a vCenter says about itself before anybody has logged in, and its clock.
 
+use std::sync::Arc;
+
 use crate::{
     client::Client,
     error::{Fault, Result},
     reference::Ref,
+    session::{Core, SoapSession},
     soap::{Method, response},
     xml::Xml,
 };
@@ -155,14 +158,20 @@ impl Client {
     }
 }
 
-impl crate::session::Core {
-    pub(crate) async fn clock(self: &std::sync::Arc<Self>) -> Result<Clock> {
+impl Core {
+    pub(crate) async fn clock(self: &Arc<Self>) -> Result<Clock> {
         let instance = Ref::new("ServiceInstance", "ServiceInstance");
         let before = jiff::Timestamp::now();
         let server = self.soap(&Method::repeatable("CurrentTime", &instance, String::new()), current_time).await?;
         let after = jiff::Timestamp::now();
         let middle = before + after.duration_since(before) / 2;
         Ok(Clock { server, ahead: server.duration_since(middle) })
+    }
+
+    /// Asks the clock in exactly this session, only to use it.
+    pub(crate) async fn clock_in(&self, session: &SoapSession) -> Result<()> {
+        let instance = Ref::new("ServiceInstance", "ServiceInstance");
+        self.soap_once(&Method::repeatable("CurrentTime", &instance, String::new()), &session.cookie, current_time).await.map(|_| ())
     }
 }
 

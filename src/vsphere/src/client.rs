@@ -9,15 +9,16 @@ use reqwest::{
 };
 
 use crate::{
+    bodies::{show, shows},
     certificate::Certificate,
     error::{Error, Fault, Result, Trouble},
     http::{Answer, Arrived, Outgoing, sensitive},
-    keeper::{Busy, KeepAlive},
+    keeper::{Api, Busy, KeepAlive},
     secret::Secret,
     session::Core,
     settings::{Credentials, Endpoint, Settings},
     soap::{self, Method, Reading},
-    wire::{Calls, Entry, show, shows},
+    wire::{Calls, Entry},
 };
 
 /// A client of one vCenter. Clones are cheap and share one session; the login happens with the first call that needs it.
@@ -98,7 +99,7 @@ impl Client {
         Ok(self.core().soap_session().await?.user.clone())
     }
 
-    /// Keeps the session alive as long as the returned value lives. Without one the client logs out when idle.
+    /// Keeps the sessions alive, SOAP and REST, as long as the returned value lives. Without one the client logs out when idle.
     pub fn keep_alive(&self) -> KeepAlive {
         KeepAlive::new(Arc::clone(self.core()))
     }
@@ -145,7 +146,7 @@ impl Core {
 
     /// The same, with the operation id under which vCenter logs what the call began.
     pub(crate) async fn soap_as<R: Reading>(self: &Arc<Self>, method: &Method<'_>, reading: R) -> Result<(R::Value, String)> {
-        let _busy = Busy::new(self);
+        let _busy = Busy::new(self, Api::Soap);
         let session = self.soap_session().await?;
         let mut entry = self.begin("soap", method.name, Some(method.object.to_string()));
         let mut outcome = self.exchange(method, Some(&session.cookie), &mut entry, reading.clone()).await.1;

@@ -9,14 +9,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A failed call: which one, on what, why, and the operation id under which vCenter logged it.
 ///
 /// ```
-/// # fn show(error: &vsphere::Error) {
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let simulated = vcsim::Vcsim::start();
+/// # simulated.fault(&serde_json::json!({ "kind": "privileges", "missing": ["Folder.Create"], "object": "*" }));
+/// # let client = simulated.client();
 /// use vsphere::Fault;
-/// match error.fault() {
-///     Fault::NoPermission { privilege, object } => println!("grant {privilege} on {object:?}"),
-///     Fault::InvalidLogin => println!("the password in the secret is wrong"),
-///     _ => println!("{error}"),
-/// }
-/// # }
+/// let folder = client.find_by_path("/dc-a/vm").await?.ok_or("every datacenter has it")?;
+/// let Err(error) = client.ensure_folder(&folder, "mycluster-x7k2p").await else { panic!("nobody was asked for a privilege") };
+/// let advice = match error.fault() {
+///     Fault::NoPermission { privilege, .. } => format!("grant {privilege}; vCenter logged it as {}", error.operation()),
+///     Fault::InvalidLogin => "the password in the secret is wrong".to_owned(),
+///     _ => error.to_string(),
+/// };
+/// assert!(advice.starts_with("grant Folder.Create; vCenter logged it as op-"));
+/// # client.logout().await?;
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Error(Box<Failure>);

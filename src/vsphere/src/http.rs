@@ -1,6 +1,9 @@
-//! One HTTPS connection pool per vCenter: bounded in requests at a time, in bytes and in time, with careful repetition.
+//! One HTTPS connection pool per client: bounded in requests at a time, in bytes and in time, with careful repetition.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use reqwest::{
@@ -18,6 +21,7 @@ use crate::{
     secret::Secret,
     settings::{Settings, from_now},
     trust::{self, Presented},
+    turns,
     wire::Entry,
 };
 
@@ -32,7 +36,8 @@ pub(crate) const REST_SESSION: HeaderName = HeaderName::from_static("vmware-api-
 pub(crate) struct Http {
     client: reqwest::Client,
     base: String,
-    permits: Semaphore,
+    /// Shared with all other clients of this vCenter.
+    turns: Arc<Semaphore>,
     presented: Presented,
     deadline: Duration,
     retries: u32,
@@ -103,7 +108,7 @@ impl Http {
         Ok(Self {
             client,
             base: format!("https://{}", settings.endpoint),
-            permits: Semaphore::new(settings.in_flight),
+            turns: turns::of(&settings.endpoint, settings.in_flight),
             presented,
             deadline: settings.deadlines.request,
             retries: settings.retries,
@@ -144,7 +149,7 @@ impl Http {
     }
 
     async fn attempt(&self, request: &Outgoing, entry: &mut Entry, arrived: &mut Arrived<'_>) -> Attempt {
-        let Ok(_permit) = self.permits.acquire().await else {
+        let Ok(_turn) = self.turns.acquire().await else {
             return Attempt::Failed(Fault::Connect("the client is closed".into()));
         };
         entry.sent(request.body.len());
@@ -160,10 +165,7 @@ impl Http {
             Err(_) => return Attempt::Failed(late()),
         };
         let status = response.status();
-        if matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE) {
-            let wish = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
-            return Attempt::Again(Fault::Unavailable { status: status.as_u16() }, wish);
-        }
+        let wish = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
         // The value goes back as it came, quotes and all.
         let cookie = cookie_in(response.headers(), "vmware_soap_session=").map(Secret::from);
         let named = cookie_in(response.headers(), "vmware-api-session-id=").and_then(|pair| pair.split_once('=')).map(|(_, value)| value);
@@ -187,6 +189,11 @@ impl Http {
             }
         };
         entry.received(received);
+        if matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE) {
+            let fault = Fault::Unavailable { status: status.as_u16() };
+            // However its page ended, the status has told all; but a page that never ends has used up the time for a repetition.
+            return if matches!(broken, Some(Fault::Timeout { .. })) { Attempt::Failed(fault) } else { Attempt::Again(fault, wish) };
+        }
         Attempt::Done(Answer { status, cookie, rest_session, body, broken })
     }
 }

@@ -15,6 +15,7 @@
 #![deny(missing_docs)]
 
 mod about;
+mod bodies;
 mod certificate;
 mod client;
 mod error;
@@ -43,6 +44,7 @@ mod spelling;
 mod tags;
 mod task;
 mod trust;
+mod turns;
 mod uuid;
 mod vm;
 mod wire;

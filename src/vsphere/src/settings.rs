@@ -65,7 +65,7 @@ pub struct Deadlines {
     pub request: Duration,
     /// After this long without a call the sessions are logged out, unless somebody holds [`crate::KeepAlive`].
     pub idle: Duration,
-    /// While somebody does, the session is touched this often; vCenter forgets one after 30 minutes.
+    /// While somebody does, each session is used at least this often; vCenter forgets one after 30 minutes.
     pub keep_alive: Duration,
     /// How long a category or tag just made may stay invisible: linked vCenters copy them to each other.
     pub replication: Duration,
@@ -106,7 +106,7 @@ pub struct Settings {
     pub deadlines: Deadlines,
     /// How often an idempotent call is repeated after 502, 503 or a failed connection.
     pub retries: u32,
-    /// The most requests at the same time.
+    /// The most requests at the same time. All clients of a process that talk to the same address share them, and the first decides.
     pub in_flight: usize,
     /// How many objects a page of a large read has. Larger ones are hardly faster, smaller ones cost round trips.
     pub page: usize,

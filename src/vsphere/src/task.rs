@@ -13,7 +13,7 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How far a task is.
+/// How far a task is; told by [`Client::wait`], which has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Whether it has begun.
@@ -57,6 +57,27 @@ impl Client {
     /// whenever it was asked for.
     ///
     /// The task is asked about in growing steps up to a second, not watched: a watch dies with its session, this does not.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/simulator/documentation.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulated = vcsim::Vcsim::start();
+    /// # simulated.fault(&serde_json::json!({ "kind": "task", "method": "Destroy_Task", "milliseconds": 1000 }));
+    /// # let client = simulated.client();
+    /// use std::time::Duration;
+    /// use vsphere::Progress;
+    /// # let folder = client.find_by_path("/dc-a/vm/lab-x7k2p").await?.ok_or("it is there")?;
+    /// # client.delete_folder(&folder, Duration::ZERO).await.unwrap_err();
+    /// for task in client.recent_tasks().await? {
+    ///     let show = |Progress { running, percent }| println!("{task}: running {running}, {} %", percent.unwrap_or(0));
+    ///     let made = client.wait(&task, Duration::from_secs(60), show).await?;
+    ///     println!("{task} is done and made {made:?}");
+    /// }
+    /// # assert_eq!(client.find_by_path("/dc-a/vm/lab-x7k2p").await?, None);
+    /// # client.logout().await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The task's own fault; [`Fault::Timeout`] after the deadline, with the task still running on the server.

@@ -213,37 +213,6 @@ fn operation_id() -> String {
     format!("op-{:08x}-{}", process & 0xffff_ffff, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Bodies of these are worth reading and hold no secrets; all others are never shown.
-const SHOWN: [&str; 9] = [
-    "ContinueRetrievePropertiesEx",
-    "CreateFolder",
-    "CurrentTime",
-    "Destroy_Task",
-    "FetchUserPrivilegeOnEntities",
-    "FindAllByUuid",
-    "FindByInventoryPath",
-    "RetrievePropertiesEx",
-    "RetrieveServiceContent",
-];
-const SHOWN_BYTES: usize = 4096;
-
-/// Whether bodies of this method are shown now.
-pub(crate) fn shows(method: &str) -> bool {
-    let allowed = SHOWN.contains(&method) || method.contains("/tagging/");
-    allowed && tracing::enabled!(target: "vsphere::body", tracing::Level::TRACE)
-}
-
-/// Shows a body at trace level, masked and cut, if its method is one of those that may be shown.
-pub(crate) fn show(direction: &'static str, method: &str, operation: &str, body: &[u8], masker: &Masker) {
-    if !shows(method) {
-        return;
-    }
-    // Masked before it is cut, so that no secret escapes by lying across the cut.
-    let text = masker.mask(&String::from_utf8_lossy(body));
-    let shown: String = text.chars().take(SHOWN_BYTES).collect();
-    tracing::trace!(target: "vsphere::body", operation, method, direction, bytes = body.len(), body = shown, "vSphere body");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -106,6 +106,14 @@ impl Dialect {
         self.session(DELETE, true)
     }
 
+    /// Asks what the server knows of the session. As any call in it, this counts as using it, and no other is as cheap.
+    pub(crate) fn this_session(self) -> Request {
+        match self {
+            Self::Rest => Request { query: "?~action=get".into(), ..self.session(POST, true) },
+            Self::Api => self.session(GET, true),
+        }
+    }
+
     fn session(self, verb: Verb, idempotent: bool) -> Request {
         let mut request = self.request(verb, "session", idempotent);
         if self == Self::Api {
@@ -209,12 +217,14 @@ mod tests {
     #[test]
     fn both_dialects_name_the_same_things_their_own_way() {
         let urn = "urn:vmomi:InventoryServiceTag:1:GLOBAL";
-        let paths =
-            |dialect: Dialect| [dialect.login(), dialect.get("tag", urn), dialect.tags_of_category("c")].map(|request| request.path());
+        let paths = |dialect: Dialect| {
+            [dialect.login(), dialect.this_session(), dialect.get("tag", urn), dialect.tags_of_category("c")].map(|request| request.path())
+        };
         assert_eq!(
             paths(Dialect::Rest),
             [
                 "/rest/com/vmware/cis/session".to_owned(),
+                "/rest/com/vmware/cis/session?~action=get".to_owned(),
                 format!("/rest/com/vmware/cis/tagging/tag/id:{urn}"),
                 "/rest/com/vmware/cis/tagging/tag/id:c?~action=list-tags-for-category".to_owned(),
             ]
@@ -222,6 +232,7 @@ mod tests {
         assert_eq!(
             paths(Dialect::Api),
             [
+                "/api/session".to_owned(),
                 "/api/session".to_owned(),
                 format!("/api/cis/tagging/tag/{urn}"),
                 "/api/cis/tagging/tag?action=list-tags-for-category".to_owned()

@@ -16,14 +16,15 @@ pub(crate) use dialect::{Dialect, Request};
 
 use crate::{
     about::About,
+    bodies::show,
     error::{Fault, Result, Trouble},
     http::{Answer, Outgoing, REST_SESSION, sensitive},
-    keeper::Busy,
+    keeper::{Api, Busy},
     login::maybe_left_behind,
     secret::Secret,
     session::{Core, RestSession},
     settings::Credentials,
-    wire::{Entry, show},
+    wire::Entry,
 };
 
 /// The tree JSON becomes may be many times as large as its text, so less of it is read than of XML.
@@ -93,7 +94,7 @@ impl Core {
         request: impl Fn(Dialect) -> Request,
         check: impl Fn(&Value) -> Result<(), Trouble>,
     ) -> Result<Value> {
-        let _busy = Busy::new(self);
+        let _busy = Busy::new(self, Api::Rest);
         let mut session = self.rest_session().await?;
         let mut made = request(session.dialect);
         let mut entry = self.begin("rest", &made.label(), made.object());
@@ -131,9 +132,13 @@ impl Core {
     }
 
     async fn rest_end(&self, id: &Secret, dialect: Dialect) -> Result<()> {
-        let request = dialect.logout();
+        self.rest_once(&dialect.logout(), id, dialect).await
+    }
+
+    /// A REST call about a session, in exactly that one.
+    pub(crate) async fn rest_once(&self, request: &Request, id: &Secret, dialect: Dialect) -> Result<()> {
         let mut entry = self.begin("rest", &request.label(), None);
-        let outcome = self.rest_with(&request, id, dialect, &mut entry).await;
+        let outcome = self.rest_with(request, id, dialect, &mut entry).await;
         self.end(entry, outcome.map(|_| ()))
     }
 

@@ -6,10 +6,9 @@
 mod end;
 
 use std::sync::{
-    Arc, Mutex as Quick, PoisonError,
+    Arc, Mutex as Quick,
     atomic::{AtomicBool, AtomicUsize},
 };
-use std::time::Instant;
 
 use tokio::sync::{Mutex, Notify};
 
@@ -17,6 +16,7 @@ use crate::{
     about::Content,
     error::{Error, Fault, Result, Trouble},
     http::Http,
+    keeper::{Api, Touched},
     reference::Ref,
     rest::{Dialect, login as rest_login},
     secret::{Masker, Secret},
@@ -31,8 +31,8 @@ pub(crate) struct Core {
     pub(crate) http: Http,
     pub(crate) masker: Masker,
     state: Mutex<State>,
-    /// When the last call began or ended.
-    pub(crate) touched: Quick<Instant>,
+    /// When each session was last used.
+    pub(crate) touched: Quick<Touched>,
     /// How many callers want the session kept alive.
     pub(crate) holders: AtomicUsize,
     /// How many calls are under way.
@@ -91,17 +91,13 @@ impl Core {
             }),
             settings,
             masker,
-            touched: Quick::new(Instant::now()),
+            touched: Quick::new(Touched::now()),
             holders: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             abandoned: AtomicBool::new(false),
             wake: Notify::new(),
             recent,
         })
-    }
-
-    pub(crate) fn touch(&self) {
-        *self.touched.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// An error that belongs to no single call.
@@ -134,8 +130,8 @@ impl Core {
 
     /// The SOAP session, made if there is none.
     pub(crate) async fn soap_session(self: &Arc<Self>) -> Result<Arc<SoapSession>> {
-        if let Some(session) = &self.state.lock().await.soap {
-            return Ok(Arc::clone(session));
+        if let Some(session) = self.open_soap().await {
+            return Ok(session);
         }
         let core = Arc::clone(self);
         self.finish(async move {
@@ -176,7 +172,7 @@ impl Core {
         state.generation += 1;
         let session = Arc::new(SoapSession { cookie, user, content, generation: state.generation });
         state.soap = Some(Arc::clone(&session));
-        self.touch();
+        self.touch(Api::Soap);
         if !std::mem::replace(&mut state.kept, true) {
             tokio::spawn(crate::keeper::keep(Arc::clone(self)));
         }
@@ -195,8 +191,8 @@ impl Core {
 
     /// The REST session, made if there is none; never before the SOAP login has shown the password to be right.
     pub(crate) async fn rest_session(self: &Arc<Self>) -> Result<Arc<RestSession>> {
-        if let Some(session) = &self.state.lock().await.rest {
-            return Ok(Arc::clone(session));
+        if let Some(session) = self.open_rest().await {
+            return Ok(session);
         }
         let core = Arc::clone(self);
         self.finish(async move {
@@ -215,6 +211,7 @@ impl Core {
                     state.generation += 1;
                     let session = Arc::new(RestSession { id, dialect, generation: state.generation });
                     state.rest = Some(Arc::clone(&session));
+                    core.touch(Api::Rest);
                     Ok(session)
                 }
                 Err(error) => {
@@ -232,6 +229,16 @@ impl Core {
         if state.rest.as_ref().is_some_and(|current| current.generation == session.generation) {
             state.rest = None;
         }
+    }
+
+    /// The SOAP session, if one was made and neither ended nor lost.
+    pub(crate) async fn open_soap(&self) -> Option<Arc<SoapSession>> {
+        self.state.lock().await.soap.clone()
+    }
+
+    /// The REST session, if one was made and neither ended nor lost.
+    pub(crate) async fn open_rest(&self) -> Option<Arc<RestSession>> {
+        self.state.lock().await.rest.clone()
     }
 
     /// Whether there is still something to keep; said under the lock, so that no new session stays without a keeper.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use vsphere::{Client, Credentials, Endpoint, Fault, Identity, Proxy, Ref, Settings, Trust, Uuid, Want};
 
 use crate::{
-    documented::{envelope, soap},
+    book::{envelope, soap},
     logs::Log,
     pki::Authority,
     serve::{Asked, End, Reply, Server, serve},

@@ -1,112 +1,45 @@
 //! The `/api` dialect, which the simulator does not speak: exchanges written from the published reference, replayed.
-//! Their sources stand beside them in `documented/api.json`.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 use tempfile::TempDir;
 use vsphere::{Cardinality, CategorySpec, Client, Credentials, Endpoint, Fault, Kind, Proxy, Ref, Settings, Trust};
 
 use crate::{
+    book::{API, open, soap},
     pki::Authority,
     serve::{Asked, Reply, Server, serve},
 };
 
-struct Book {
-    server: Server,
-    left: Arc<Mutex<Vec<Value>>>,
-    strange: Arc<Mutex<Vec<String>>>,
-    authority: Authority,
-    _dir: TempDir,
+/// Plays a chapter to its end and returns all that can be read of it afterwards.
+async fn play(chapter: &str, story: impl AsyncFnOnce(&Client) -> String) -> String {
+    let book = open(chapter);
+    let client = book.client();
+    let said = story(&client).await;
+    client.logout().await.unwrap();
+    book.closed();
+    format!("{said}\n{client:?} {:?}\n{}\n{}", client.calls(), client.calls().csv(), client.calls().json())
 }
 
-const API: &str = include_str!("documented/api.json");
-
-pub(crate) fn envelope(inner: &str) -> Reply {
-    let body = format!(
-        r#"<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>{inner}</soapenv:Body></soapenv:Envelope>"#
-    );
-    Reply::new(200, body)
-}
-
-/// Only what a login needs.
-pub(crate) fn soap(body: &str) -> Reply {
-    let object = |name: &str, kind: &str| format!(r#"<{name} type="{kind}">{kind}</{name}>"#);
-    if body.contains("<RetrieveServiceContent") {
-        let managers = object("rootFolder", "Folder")
-            + &object("propertyCollector", "PropertyCollector")
-            + "<about><name>VMware vCenter Server</name><fullName>VMware vCenter Server 9.0.0</fullName><version>9.0.0</version>"
-            + "<apiType>VirtualCenter</apiType><apiVersion>9.0.0.0</apiVersion></about>"
-            + &object("sessionManager", "SessionManager")
-            + &object("authorizationManager", "AuthorizationManager")
-            + &object("searchIndex", "SearchIndex");
-        return envelope(&format!("<RetrieveServiceContentResponse><returnval>{managers}</returnval></RetrieveServiceContentResponse>"));
-    }
-    if body.contains("<Login") {
-        let mut reply =
-            envelope("<LoginResponse><returnval><key>marker-key</key><userName>VSPHERE.LOCAL\\me</userName></returnval></LoginResponse>");
-        // A real vCenter puts the value in quotes.
-        reply.headers.insert("set-cookie", "vmware_soap_session=\"marker-cookie\"; Path=/; HttpOnly; Secure".parse().unwrap());
-        return reply;
-    }
-    if body.contains("<CurrentTime") {
-        return envelope("<CurrentTimeResponse><returnval>2026-01-01T00:00:00.000000Z</returnval></CurrentTimeResponse>");
-    }
-    envelope("<LogoutResponse/>")
-}
-
-fn replay(asked: &Asked, left: &Mutex<Vec<Value>>, strange: &Mutex<Vec<String>>) -> Reply {
-    let body: Value = serde_json::from_slice(&asked.body).unwrap_or(Value::Null);
-    let mut left = left.lock().unwrap();
-    let fits =
-        |one: &Value| one["request"]["method"] == asked.method && one["request"]["path"] == asked.path && one["request"]["body"] == body;
-    let Some(at) = left.iter().position(fits) else {
-        strange.lock().unwrap().push(format!("{} {} {body}", asked.method, asked.path));
-        return Reply::new(500, "");
-    };
-    let exchange = left.remove(at);
-    for (name, value) in exchange["request"]["headers"].as_object().into_iter().flatten() {
-        let sent = asked.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if !sent.starts_with(value.as_str().unwrap()) {
-            strange.lock().unwrap().push(format!("{} {}: header {name} is {sent:?}", asked.method, asked.path));
-        }
-    }
-    let answer = &exchange["answer"];
-    let body = if answer["body"].is_null() { String::new() } else { answer["body"].to_string() };
-    Reply::new(u16::try_from(answer["status"].as_u64().unwrap()).unwrap(), body)
-}
-
-fn open(chapter: &str) -> Book {
+/// Plays the whole book.
+pub(crate) async fn play_everything() -> String {
+    let chapters = [
+        play("make", making).await,
+        play("find", finding).await,
+        play("taken", adopting).await,
+        play("many", attaching_many).await,
+        play("kept", keeping).await,
+        play("late", waiting).await,
+        play("errors", failing).await,
+        play("fallback", falling_back).await,
+    ];
     let book: Value = serde_json::from_str(API).unwrap();
-    let chapter = book[chapter].as_array().unwrap_or_else(|| panic!("no chapter {chapter}")).clone();
-    assert!(chapter.iter().all(|exchange| exchange["source"].as_str().is_some_and(|source| source.starts_with("https://"))));
-    let (left, strange) = (Arc::new(Mutex::new(chapter)), Arc::new(Mutex::new(Vec::new())));
-    let dir = TempDir::new().unwrap();
-    let authority = Authority::new("documented");
-    let pair = authority.issue(dir.path(), "server", &["127.0.0.1"]);
-    let server = serve(&pair, {
-        let (left, strange) = (Arc::clone(&left), Arc::clone(&strange));
-        move |asked: Asked| {
-            let reply = if asked.path == "/sdk" { soap(&String::from_utf8_lossy(&asked.body)) } else { replay(&asked, &left, &strange) };
-            async move { reply }
-        }
-    });
-    Book { server, left, strange, authority, _dir: dir }
-}
-
-impl Book {
-    fn client(&self) -> Client {
-        let endpoint = Endpoint { server: "127.0.0.1".into(), port: self.server.address.port() };
-        let mut settings = Settings::new(endpoint, Credentials::new("me@vsphere.local", "s3cr3t"), Trust::Bundle(self.authority.pem()));
-        settings.proxy = Proxy::none();
-        Client::new(settings).unwrap()
-    }
-
-    /// Every exchange happened, and nothing else did.
-    fn closed(&self) {
-        assert_eq!(*self.strange.lock().unwrap(), Vec::<String>::new());
-        assert_eq!(*self.left.lock().unwrap(), Vec::<Value>::new());
-    }
+    assert_eq!(chapters.len(), book.as_object().unwrap().len());
+    chapters.join("\n")
 }
 
 fn region() -> CategorySpec {
@@ -118,10 +51,7 @@ fn region() -> CategorySpec {
     }
 }
 
-#[tokio::test]
-async fn documented_api_makes_attaches_detaches_and_deletes() {
-    let book = open("make");
-    let client = book.client();
+async fn making(client: &Client) -> String {
     let tags = client.tags();
     let category = tags.ensure_category(&region()).await.unwrap();
     let made = tags.ensure(&category, &["eu"]).await.unwrap();
@@ -131,25 +61,78 @@ async fn documented_api_makes_attaches_detaches_and_deletes() {
     assert_eq!(tags.objects(&made).await.unwrap(), [vec![]]);
     tags.delete(&made[0]).await.unwrap();
     tags.delete_category(&category).await.unwrap();
-    client.logout().await.unwrap();
-    book.closed();
+    format!("{category:?} {made:?}")
+}
+
+#[tokio::test]
+async fn documented_api_makes_attaches_detaches_and_deletes() {
+    play("make", making).await;
+}
+
+async fn finding(client: &Client) -> String {
+    let category = client.tags().ensure_category(&region()).await.unwrap();
+    assert_eq!(category.types, ["Datacenter"], "written with a prefix by this server");
+    let found = client.tags().of(&category).await.unwrap();
+    assert_eq!(found[0].name, "eu");
+    format!("{category:?} {found:?}")
 }
 
 #[tokio::test]
 async fn documented_api_finds_what_is_there() {
-    let book = open("find");
-    let client = book.client();
-    let category = client.tags().ensure_category(&region()).await.unwrap();
-    assert_eq!(category.types, ["Datacenter"], "written with a prefix by this server");
-    assert_eq!(client.tags().of(&category).await.unwrap()[0].name, "eu");
-    client.logout().await.unwrap();
-    book.closed();
+    play("find", finding).await;
+}
+
+async fn adopting(client: &Client) -> String {
+    let tags = client.tags();
+    let category = tags.ensure_category(&region()).await.unwrap();
+    let adopted = tags.ensure(&category, &["eu"]).await.unwrap();
+    assert!(category.id.starts_with("urn:vmomi:InventoryServiceCategory:") && adopted[0].id.starts_with("urn:vmomi:InventoryServiceTag:"));
+    let results: Vec<String> = client.calls().recent().into_iter().map(|call| call.result).filter(|result| result != "ok").collect();
+    assert_eq!(results, ["AlreadyExists", "AlreadyExists"]);
+    format!("{category:?} {adopted:?}")
 }
 
 #[tokio::test]
-async fn a_success_that_says_it_failed_gets_patience_and_is_told_with_words_object_and_operation_id() {
-    let book = open("late");
-    let client = book.client();
+async fn documented_api_adopts_a_category_and_a_tag_that_somebody_else_made_first() {
+    play("taken", adopting).await;
+}
+
+async fn attaching_many(client: &Client) -> String {
+    let tags = client.tags();
+    let category = tags.ensure_category(&CategorySpec { cardinality: Cardinality::Multiple, ..region() }).await.unwrap();
+    let made = tags.ensure(&category, &["eu", "us"]).await.unwrap();
+    let datacenter = Ref::new("Datacenter", "datacenter-3");
+    tags.attach(&category, &made, std::slice::from_ref(&datacenter)).await.unwrap();
+    tags.detach(&made, std::slice::from_ref(&datacenter)).await.unwrap();
+    format!("{category:?} {made:?}")
+}
+
+#[tokio::test]
+async fn documented_api_attaches_many_tags_to_one_object_in_a_call_and_detaches_them_in_another() {
+    play("many", attaching_many).await;
+}
+
+async fn keeping(client: &Client) -> String {
+    let held = client.keep_alive();
+    client.tags().categories().await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let kept = || client.calls().recent().into_iter().find(|call| call.method == "GET /api/session");
+    while kept().is_none() {
+        assert!(Instant::now() < deadline, "nobody kept the session alive: {:?}", client.calls());
+        // The keeper works behind the test's back and has no event.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(held);
+    assert_eq!(kept().unwrap().result, "ok");
+    String::new()
+}
+
+#[tokio::test]
+async fn documented_api_keeps_its_session_alive() {
+    play("kept", keeping).await;
+}
+
+async fn waiting(client: &Client) -> String {
     let tags = client.tags();
     let category = tags.ensure_category(&CategorySpec { cardinality: Cardinality::Multiple, ..region() }).await.unwrap();
     let made = tags.ensure(&category, &["eu"]).await.unwrap();
@@ -164,15 +147,17 @@ async fn a_success_that_says_it_failed_gets_patience_and_is_told_with_words_obje
         calls.iter().filter(|call| call.method.ends_with("attach-tag-to-multiple-objects")).map(|call| call.result.as_str()).collect();
     assert_eq!(results, ["NotFound", "NotFound", "ok", "BatchFailedInPart"]);
     assert_eq!(error.operation(), calls.last().unwrap().operation);
-    client.logout().await.unwrap();
-    book.closed();
+    format!("{error} {error:?}")
 }
 
 #[tokio::test]
-async fn documented_api_errors_have_their_types() {
-    let book = open("errors");
-    let client = book.client();
+async fn a_success_that_says_it_failed_gets_patience_and_is_told_with_words_object_and_operation_id() {
+    play("late", waiting).await;
+}
+
+async fn failing(client: &Client) -> String {
     let tags = client.tags();
+    let mut said = String::new();
     for expected in [
         Fault::NoPermission { privilege: String::new(), object: None },
         Fault::NotFound { object: None },
@@ -183,20 +168,26 @@ async fn documented_api_errors_have_their_types() {
         let error = tags.categories().await.unwrap_err();
         assert_eq!(*error.fault(), expected);
         assert!(!error.words().is_empty());
+        said += &format!("{error} {error:?}\n");
     }
     // The session is gone: a new one is made, and the call repeated.
     tags.categories().await.unwrap();
-    client.logout().await.unwrap();
-    book.closed();
+    said
+}
+
+#[tokio::test]
+async fn documented_api_errors_have_their_types() {
+    play("errors", failing).await;
+}
+
+async fn falling_back(client: &Client) -> String {
+    assert_eq!(client.tags().categories().await.unwrap(), []);
+    String::new()
 }
 
 #[tokio::test]
 async fn a_server_without_the_dialect_its_version_suggests_is_asked_in_the_other() {
-    let book = open("fallback");
-    let client = book.client();
-    assert_eq!(client.tags().categories().await.unwrap(), []);
-    client.logout().await.unwrap();
-    book.closed();
+    play("fallback", falling_back).await;
 }
 
 /// A server that says yes to everything and keeps what it was asked.

@@ -11,10 +11,10 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Barrier;
-use vsphere::{Client, Credentials, Endpoint, Fault, Proxy, Settings, Trust, Want};
+use vsphere::{Client, Credentials, Endpoint, Fault, Pool, Proxy, Settings, Trust, Want};
 
 use crate::{
-    documented::soap,
+    book::soap,
     pki::Authority,
     serve::{Asked, Server, serve},
     vcsim::Vcsim,
@@ -116,4 +116,36 @@ async fn four_requests_are_under_way_at_a_time_and_never_more() {
     }
     assert_eq!(most.load(Ordering::SeqCst), 4);
     client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn two_users_and_a_client_remade_with_other_trust_share_the_four_requests_of_their_vcenter() {
+    let dir = TempDir::new().unwrap();
+    let authority = Authority::new("turnstile");
+    let (server, most) = turnstile(&authority, &dir);
+    let endpoint = Endpoint { server: "127.0.0.1".into(), port: server.address.port() };
+    let settings = |user: &str, trust: Trust| {
+        let mut settings = Settings::new(endpoint.clone(), Credentials::new(user, "s3cr3t"), trust);
+        settings.proxy = Proxy::none();
+        settings
+    };
+    let pool = Pool::new();
+    let bundle = || Trust::Bundle(authority.pem());
+    let mut clients = Vec::new();
+    for settings in [settings("me", bundle()), settings("somebody", bundle()), settings("me", Trust::Insecure)] {
+        clients.push(pool.client(settings).await.unwrap());
+    }
+    let callers: Vec<_> = (0..12)
+        .map(|number| {
+            let client = clients[number % clients.len()].clone();
+            tokio::spawn(async move { client.clock().await.unwrap() })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 4);
+    for client in clients {
+        client.logout().await.unwrap();
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use vsphere::{Client, Fault, Identity, Kind, Ref, Uuid, Want};
+use serde_json::json;
+use vsphere::{Client, Fault, HostGroup, Identity, Kind, Ref, Uuid, Want};
 
-use crate::vcsim::Vcsim;
+use crate::{plain::make_groups, vcsim::Vcsim};
 
 async fn vms(client: &Client) -> Vec<(Uuid, Uuid, Ref)> {
     let found = client.inventory(Want::Vms).await.unwrap();
@@ -94,7 +95,7 @@ async fn a_machine_of_the_installer_shows_its_disks_uuids_and_its_making_is_amon
     sim.control(
         "POST",
         "/vcenters/a/vms",
-        &serde_json::json!({
+        &json!({
             "name": "master-0", "template": "/dc-a/vm/rhcos-a", "folder": "/dc-a/vm", "resourcePool": "/dc-a/host/cluster-a/Resources",
             "datastore": "/dc-a/datastore/datastore-a", "cpus": 4, "memoryMiB": 16384,
         }),
@@ -103,7 +104,7 @@ async fn a_machine_of_the_installer_shows_its_disks_uuids_and_its_making_is_amon
     assert_eq!(client.vm_details(&[master]).await.unwrap().remove(0).disk_uuids, Some(true));
     assert!(client.recent_tasks().await.unwrap().iter().all(|task| task.kind == Kind::Task));
     assert!(!client.recent_tasks().await.unwrap().is_empty());
-    sim.fault(&serde_json::json!({
+    sim.fault(&json!({
         "kind": "fault", "type": "NoPermission", "privilege": "System.Read", "method": "RetrievePropertiesEx", "count": 1,
     }));
     let denied = client.recent_tasks().await.unwrap_err();
@@ -122,9 +123,53 @@ async fn the_servers_clock_is_compared_with_ours() {
         let time = jiff::Timestamp::now() + wrong;
         let answer = format!("<CurrentTimeResponse><returnval>{time}</returnval></CurrentTimeResponse>");
         let body = format!(r#"<e:Envelope xmlns:e="e"><e:Body>{answer}</e:Body></e:Envelope>"#);
-        sim.fault(&serde_json::json!({ "kind": "garbage", "body": body, "method": "CurrentTime", "count": 1 }));
+        sim.fault(&json!({ "kind": "garbage", "body": body, "method": "CurrentTime", "count": 1 }));
         let clock = client.clock().await.unwrap();
         assert!((clock.ahead - wrong).unsigned_abs() < near, "{wrong:?}: {clock:?}");
     }
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_groups_of_hosts_of_a_cluster_are_told_with_their_hosts_and_those_of_machines_left_out() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let cluster = client.find_by_path("/dc-a/host/cluster-a").await.unwrap().unwrap();
+    assert_eq!(client.host_groups(&cluster).await.unwrap(), [], "nobody has made any");
+    let inventory = client.inventory(Want::Infrastructure).await.unwrap();
+    let hosts: Vec<Ref> = inventory.hosts.iter().map(|host| host.node.reference.clone()).collect();
+    make_groups(&sim, &cluster, &[("zone-1", &hosts[..1]), ("both", &hosts), ("none", &[])], "machines").await;
+    let group = |name: &str, hosts: &[Ref]| HostGroup { name: name.into(), hosts: hosts.to_vec() };
+    let expected = [group("zone-1", &hosts[..1]), group("both", &hosts), group("none", &[])];
+    assert_eq!(hosts.len(), 2);
+    assert_eq!(client.host_groups(&cluster).await.unwrap(), expected);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
+async fn groups_of_hosts_that_cannot_be_read_are_an_error_and_not_none() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let cluster = client.find_by_path("/dc-a/host/cluster-a").await.unwrap().unwrap();
+    // Refused as a whole, and as vCenter does it more often: in a success that leaves the property out and says why.
+    let denied = r#"<objects><obj type="ClusterComputeResource">domain-c1</obj><missingSet><path>configurationEx.group</path>
+        <fault><fault i:type="NoPermission"><object type="ClusterComputeResource">domain-c1</object>
+        <privilegeId>System.Read</privilegeId></fault></fault></missingSet></objects>"#;
+    let body = format!(
+        r#"<e:Envelope xmlns:e="e" xmlns:i="http://www.w3.org/2001/XMLSchema-instance"><e:Body><r><returnval>{denied}</returnval></r></e:Body></e:Envelope>"#
+    );
+    let method = "RetrievePropertiesEx";
+    for fault in [
+        json!({ "kind": "fault", "type": "NoPermission", "privilege": "System.Read", "method": method, "count": 1 }),
+        json!({ "kind": "garbage", "body": body, "method": method, "count": 1 }),
+    ] {
+        sim.fault(&fault);
+        let error = client.host_groups(&cluster).await.unwrap_err();
+        assert!(matches!(error.fault(), Fault::NoPermission { privilege, .. } if privilege == "System.Read"), "{fault}: {error}");
+        assert_eq!(error.method(), method);
+    }
+    let gone = Ref::new("ClusterComputeResource", "domain-c4711");
+    let error = client.host_groups(&gone).await.unwrap_err();
+    assert_eq!(*error.fault(), Fault::NotFound { object: Some(gone) });
     client.logout().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Sessions: shared, replaced when lost, ended when idle and at the end, never leaked.
+//! Sessions: shared, replaced when lost, ended at the end, never leaked.
 
 use std::time::Duration;
 
@@ -251,42 +251,6 @@ async fn a_session_lost_while_the_password_changed_is_tried_once_and_never_over_
         assert_eq!(*client.tags().categories().await.unwrap_err().fault(), Fault::InvalidLogin);
     }
     assert_eq!(sim.sessions().refused, 1);
-}
-
-#[tokio::test]
-async fn an_idle_session_is_logged_out_and_one_in_use_is_kept_alive() {
-    let sim = Vcsim::start();
-    let mut settings = sim.settings();
-    settings.deadlines.idle = Duration::from_millis(100);
-    settings.deadlines.keep_alive = Duration::from_millis(50);
-    let client = Client::new(settings).unwrap();
-    let held = client.keep_alive();
-    client.tags().categories().await.unwrap();
-    let before = sim.count("CurrentTime");
-    // Kept alive by the clock alone.
-    sim.counts("CurrentTime", before + 3).await;
-    let open = sim.sessions();
-    assert_eq!((open.soap, open.rest), (1, 1));
-    drop(held);
-    sim.sessions_become(0, 0).await;
-    let quiet = sim.count("CurrentTime");
-    client.clock().await.unwrap();
-    assert_eq!(sim.count("CurrentTime"), quiet + 1, "the client is usable after an idle logout");
-    sim.sessions_become(0, 0).await;
-    assert_eq!(sim.count("Login"), 2);
-}
-
-#[tokio::test]
-async fn the_last_clone_takes_its_sessions_with_it() {
-    let sim = Vcsim::start();
-    let client = sim.client();
-    let clone = client.clone();
-    client.tags().categories().await.unwrap();
-    drop(client);
-    clone.clock().await.unwrap();
-    assert_eq!(sim.sessions().soap, 1, "a clone still lives");
-    drop(clone);
-    sim.sessions_become(0, 0).await;
 }
 
 #[tokio::test]

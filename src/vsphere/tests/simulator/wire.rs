@@ -57,3 +57,51 @@ async fn the_ring_agrees_with_what_the_server_counted() {
     assert_eq!(calls.len() as u64, requests);
     assert_eq!(calls.iter().map(|call| call.bytes_in).sum::<u64>(), received);
 }
+
+#[tokio::test]
+async fn an_answer_that_only_says_come_again_is_counted_too() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    let method = "GET /rest/com/vmware/cis/tagging/category";
+    client.tags().categories().await.unwrap();
+    let plain = client.calls().recent().pop().unwrap();
+    sim.fault(
+        &json!({ "kind": "fault", "api": "rest", "type": "ServiceUnavailable", "message": "Overloaded.", "method": method, "count": 2 }),
+    );
+    client.tags().categories().await.unwrap();
+    let repeated = client.calls().recent().pop().unwrap();
+    assert_eq!((repeated.method.as_str(), repeated.result.as_str(), repeated.retries), (method, "ok", 2));
+    assert!(repeated.bytes_in > plain.bytes_in + 2 * "Overloaded.".len() as u64, "{plain:?} {repeated:?}");
+    client.logout().await.unwrap();
+    let (_, received) = sim.traffic();
+    assert_eq!(client.calls().recent().iter().map(|call| call.bytes_in).sum::<u64>(), received, "what the server counted");
+}
+
+#[test]
+fn a_body_is_shown_only_of_harmless_methods_and_no_more_of_it_than_four_kilobytes() {
+    const MARK: &str = " ... (cut)";
+    let sim = Vcsim::with(&["a"], 100);
+    let log = Log::begin();
+    let client = sim.client();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        assert!(client.inventory(Want::Vms).await.unwrap().vms.len() >= 100);
+        some_of_everything(&sim, &client).await;
+    });
+    let text = log.text();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let bodies: Vec<&Value> = events.iter().filter(|event| event["target"] == "vsphere::body").map(|event| &event["fields"]).collect();
+    let mut cut = 0;
+    for shown in &bodies {
+        let (method, body, bytes) = (shown["method"].as_str().unwrap(), shown["body"].as_str().unwrap(), shown["bytes"].as_u64().unwrap());
+        assert!(body.strip_suffix(MARK).unwrap_or(body).len() <= 4096, "{} bytes of {method}", body.len());
+        assert_eq!(body.ends_with(MARK), bytes > 4096, "{bytes} bytes of {method}: {body}");
+        cut += u32::from(body.ends_with(MARK));
+        assert!(!method.contains("Log") && !method.contains("session"), "{method} is nobody's to see");
+    }
+    assert!(cut >= 1 && bodies.iter().any(|shown| shown["method"] == "RetrievePropertiesEx"), "{cut} of {} bodies", bodies.len());
+    let methods: Vec<String> = client.calls().recent().into_iter().map(|call| call.method).collect();
+    for secret in ["Login", "Logout", "POST /rest/com/vmware/cis/session", "DELETE /rest/com/vmware/cis/session"] {
+        assert!(methods.iter().any(|method| method == secret), "{secret} was among the calls: {methods:?}");
+    }
+}
