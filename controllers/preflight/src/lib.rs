@@ -227,7 +227,7 @@ async fn conclude(m: &Migration, report: &mut Report, facts: &facts::Facts, verd
 
 /// Takes the Lease, or says whose it is.
 async fn start(m: &Migration) -> Result<Result<(), String>, Stop> {
-    Writer::new(m, STEP, turn(&m.vmi, STEP)).fence().await?;
+    let _writing = Writer::new(m, STEP, turn(&m.vmi, STEP)).fence().await?;
     let (client, namespace) = (&m.cx.client, m.cx.namespace.as_str());
     let holder = match active::take(client, namespace, &m.uid()).await? {
         Ok(()) => return Ok(Ok(())),

@@ -44,7 +44,7 @@ pub fn facts(m: &Migration, looked: Arc<Looked>) -> Facts {
 pub async fn look(m: &Migration, report: &mut Report) -> Result<Looked, Stop> {
     let path = path::choose(m).await?;
     let volumes = volumes(m).await?;
-    Ok(Looked { path, vcenters: vcenters::look(m, report).await, volumes })
+    Ok(Looked { path, vcenters: vcenters::look(m, report).await?, volumes })
 }
 
 /// Changes whenever asking again may bring another answer.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::task::JoinSet;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::FailureDomain;
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
@@ -17,21 +18,26 @@ use crate::facts::{Carried, Cause, Lack, Place, Places, Reach, Trouble, Vcenter}
 /// Older ones lack what the storage driver needs.
 const OLDEST: [u32; 3] = [7, 0, 2];
 
-/// Looks at every vCenter; what a vCenter refuses is remembered in the report.
-pub async fn look(m: &Migration, report: &mut Report) -> BTreeMap<String, Result<Vcenter, Trouble>> {
+/// Looks at every vCenter. What one refuses is written down at once; the others go on meanwhile, as tasks of their own.
+pub async fn look(m: &Migration, report: &mut Report) -> Result<BTreeMap<String, Result<Vcenter, Trouble>>, Stop> {
     let targets = m.targets().into_iter().map(str::to_owned);
     let servers: BTreeSet<String> = targets.chain(m.sources()).collect();
-    let answers = futures::future::join_all(servers.iter().map(|server| look_at(m, server))).await;
+    let mut answers = JoinSet::new();
+    for server in servers {
+        let m = m.clone();
+        answers.spawn(async move { (look_at(&m, &server).await, server) });
+    }
     let mut found = BTreeMap::new();
-    for (server, answer) in servers.into_iter().zip(answers) {
+    while let Some(answered) = answers.join_next().await {
+        let (answer, server) = answered.map_err(Stop::again)?;
         if let Err(Stop::Refused(which, _)) = &answer {
-            step::remember(report, StepName::PreflightPassed, which.clone());
+            step::remember(m, report, StepName::PreflightPassed, which.clone()).await?;
         }
         let is_target = m.targets().contains(&server.as_str());
         let seen = answer.map_err(|stop| trouble(&server, is_target, &stop));
         found.insert(server, seen);
     }
-    found
+    Ok(found)
 }
 
 async fn look_at(m: &Migration, server: &str) -> Result<Vcenter, Stop> {

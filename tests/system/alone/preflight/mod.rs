@@ -21,7 +21,7 @@ use crate::support::suite::TestResult;
 pub use refused::{
     a_certificate_that_is_not_trusted_is_shown_and_can_be_pinned,
     a_move_that_would_leave_a_volume_behind_is_refused_by_its_claim_until_that_is_accepted,
-    a_wrong_password_is_tried_once_in_all_also_by_a_new_process, bad_input_is_refused_by_its_field_and_nothing_is_touched,
+    a_wrong_password_is_tried_once_in_all_whoever_looks_again, bad_input_is_refused_by_its_field_and_nothing_is_touched,
     what_the_user_may_not_do_and_tags_in_the_way_are_named,
 };
 

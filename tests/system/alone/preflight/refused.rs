@@ -10,7 +10,7 @@ use vmi_preflight::Preflight;
 use super::{PLAN, only_looked, stray_writes, until_check};
 use crate::support::alone::{Alone, Ground};
 use crate::support::lab::Lab;
-use crate::support::openshift::vcenter;
+use crate::support::openshift::{refused_logins, vcenter};
 use crate::support::suite::TestResult;
 
 /// An edit of the spec, the check that refuses it, and some of what it has to say.
@@ -141,16 +141,10 @@ pub async fn a_move_that_would_leave_a_volume_behind_is_refused_by_its_claim_unt
     ground.leave().await
 }
 
-/// How often the operator's logins were refused by a vCenter.
-async fn refusals(lab: &Lab, vcenter: &str) -> TestResult<u64> {
-    let all = lab.control.get("/sessions").await?;
-    let one = all.as_array().into_iter().flatten().find(|one| one["vcenter"] == vcenter).ok_or("no such vCenter")?;
-    let clients = one["clients"].as_object().into_iter().flatten();
-    Ok(clients.filter(|(name, _)| name.starts_with("vmi-operator/")).filter_map(|(_, count)| count["refusedLogins"].as_u64()).sum())
-}
-
-pub async fn a_wrong_password_is_tried_once_in_all_also_by_a_new_process(lab: &Lab) -> TestResult {
-    let before = refusals(lab, "b").await?;
+/// Besides, a whole operator that is really killed: crate::refused.
+pub async fn a_wrong_password_is_tried_once_in_all_whoever_looks_again(lab: &Lab) -> TestResult {
+    lab.control.post("/calls/reset", &json!({})).await?;
+    let before = refused_logins(lab, "b").await?;
     let target = vcenter(lab, "b")?;
     let ground = Ground::new(lab, "preflight-password", json!({"state": "Running"})).await?;
     let password = |text: &str| json!({"stringData": {format!("{}.password", target.server): text}});
@@ -159,8 +153,8 @@ pub async fn a_wrong_password_is_tried_once_in_all_also_by_a_new_process(lab: &L
     let words = ["spec.credentialsSecret.name: ", &format!("refuses the user {}", target.username)];
     let alone = Alone::run(&ground, Preflight::default()).await?;
     until_check(&ground, "CRD-001", Blocking, &words).await?;
-    assert_eq!(refusals(lab, "b").await?, before + 1);
-    // A new look of the same process, then two of a new one: none of them tries again.
+    assert_eq!(refused_logins(lab, "b").await?, before + 1);
+    // A new look of the same controller, then two of a new one: none of them tries again.
     ground.edit(json!({"health": {"quietPeriod": "4s"}})).await?;
     until_check(&ground, "CRD-001", Blocking, &words).await?;
     alone.kill().await;
@@ -169,11 +163,13 @@ pub async fn a_wrong_password_is_tried_once_in_all_also_by_a_new_process(lab: &L
         ground.edit(json!({"health": {"quietPeriod": seconds}})).await?;
         until_check(&ground, "CRD-001", Blocking, &words).await?;
     }
-    assert_eq!(refusals(lab, "b").await?, before + 1);
+    assert_eq!(refused_logins(lab, "b").await?, before + 1);
 
     kubernetes::merge(&lab.client, SECRET, &ground.namespace, "target", &password(&target.password)).await?;
     until_check(&ground, "CRD-001", Passed, &[]).await?;
-    assert_eq!(refusals(lab, "b").await?, before + 1);
+    assert_eq!(refused_logins(lab, "b").await?, before + 1);
+    only_looked(lab).await?;
+    assert_eq!(stray_writes(lab)?, Vec::<String>::new());
     alone.finish(&ground).await?;
     ground.leave().await
 }
