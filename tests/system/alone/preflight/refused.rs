@@ -59,7 +59,17 @@ fn cases(lab: &Lab, spec: &Value) -> Vec<Case> {
         (changed(domain, "/topology/datacenter", json!("dc-x")), "TOP-001", vec![at("datacenter"), "found dc-b".to_owned()]),
         (changed(domain, "/name", json!("fd-a")), "DOM-001", words(&["spec.failureDomains[fd-a].name: "])),
         (json!({"failureDomains": [pair]}), "DOM-001", words(&["spec.failureDomains[fd-b].region", "those of fd-a"])),
-        (elsewhere(source), "SRC-001", words(&["spec.source.servers: no source", source])),
+        (elsewhere(source), "SRC-001", vec![format!("spec.vcenters[{source}].server: it is where the cluster runs already")]),
+        (
+            json!({"vcenters": [target, {"server": "third.example.com", "datacenters": ["dc"]}], "source": {"servers": ["fourth.example.com"]}}),
+            "SRC-002",
+            words(&[
+                "spec.vcenters: with those of Infrastructure there would be 4 vCenters",
+                source,
+                "third.example.com",
+                "fourth.example.com",
+            ]),
+        ),
         (json!({"credentialsSecret": {"name": "none"}}), "CRD-002", words(&["spec.credentialsSecret.name: Secret none: not there"])),
         (
             json!({"machineSets": [{"name": "lab-x7k2p-worker-a"}]}),
@@ -83,7 +93,7 @@ pub async fn bad_input_is_refused_by_its_field_and_nothing_is_touched(lab: &Lab)
     let known = json!({"stringData": {format!("{number}.username"): source.username, format!("{number}.password"): source.password}});
     kubernetes::merge(&lab.client, SECRET, &ground.namespace, "target", &known).await?;
     for (edit, id, words) in cases(lab, &spec) {
-        let mut whole = json!({"machineSets": null, "controlPlane": null});
+        let mut whole = json!({"machineSets": null, "controlPlane": null, "source": null});
         for key in ["vcenters", "failureDomains", "credentialsSecret", "sourceRetirement"] {
             whole[key] = spec[key].clone();
         }
@@ -95,7 +105,8 @@ pub async fn bad_input_is_refused_by_its_field_and_nothing_is_touched(lab: &Lab)
         assert!(vmi.condition(PreflightPassed.as_str()).is_some_and(|condition| condition.message.contains(id)), "{id}");
     }
 
-    ground.edit(json!({"vcenters": spec["vcenters"], "failureDomains": spec["failureDomains"], "controlPlane": null})).await?;
+    let good = json!({"vcenters": spec["vcenters"], "failureDomains": spec["failureDomains"], "controlPlane": null, "source": null});
+    ground.edit(good).await?;
     let server = &lab.vcenter("b").server;
     for (secret, id, words) in [
         (json!({format!("{server}.password"): null}), "CRD-002", format!("key {server}.password is missing")),
