@@ -76,14 +76,36 @@ pub struct Unfinished {
     pub owner: String,
 }
 
-/// What had to be asked for: by a dry run, in vCenters, by a list of what nobody watches.
+/// What had to be asked for: of the apiserver, and in vCenters.
 pub struct Looked {
-    /// Whether the cluster takes a vCenter more as it is.
-    pub path: Chosen,
+    /// Of the apiserver.
+    pub asked: Asked,
     /// By server, sources and targets.
-    pub vcenters: BTreeMap<String, Result<Vcenter, Trouble>>,
+    pub vcenters: Arc<Vcenters>,
+}
+
+/// What each vCenter has, by server.
+pub type Vcenters = BTreeMap<String, Result<Vcenter, Trouble>>;
+
+/// What the apiserver was asked for: by a dry run, by a list of what nobody watches, by its word on our rights. Each may fail by
+/// itself; the error says why.
+pub struct Asked {
+    /// Whether the cluster takes a vCenter more as it is.
+    pub path: Result<Chosen, String>,
     /// PersistentVolumes of vSphere, each by its claim.
-    pub volumes: Vec<String>,
+    pub volumes: Result<Vec<String>, String>,
+    /// What the path takes and the operator may not do, in words.
+    pub denied: Result<Vec<String>, String>,
+    /// Secrets of CredentialsRequests that the operator may not read and write, by namespace and name.
+    pub denied_secrets: Result<Vec<(String, String)>, String>,
+}
+
+impl Asked {
+    /// Whether asking again soon may bring more.
+    pub fn lacks(&self) -> bool {
+        let rights = self.denied.as_ref().is_ok_and(Vec::is_empty) && self.denied_secrets.as_ref().is_ok_and(Vec::is_empty);
+        self.path.is_err() || self.volumes.is_err() || !rights
+    }
 }
 
 /// Whether the cluster takes a vCenter more as it is.

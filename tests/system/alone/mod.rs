@@ -34,7 +34,7 @@ pub fn add(suite: &mut Suite) {
         what_the_user_may_not_do_and_tags_in_the_way_are_named,
     });
     in_lab!(suite, "legacy-yaml", Depth::Ci, preflight::{
-        a_cluster_that_refuses_a_second_vcenter_is_planned_on_the_legacy_path,
+        a_cluster_that_refuses_a_second_vcenter_is_planned_on_the_legacy_path_once_its_overlay_is_applied,
     });
     in_lab!(suite, "native", Depth::Ci, cluster_freeze::{
         a_native_cluster_has_its_machines_held_and_released_and_nothing_else,

@@ -13,13 +13,13 @@ use vmi_kit::{Migration, Report, Stop, step};
 use vsphere::{Client, Inventory, Ref, Want};
 
 use super::privileges;
-use crate::facts::{Carried, Cause, Lack, Place, Places, Reach, Trouble, Vcenter};
+use crate::facts::{Carried, Cause, Lack, Place, Places, Reach, Trouble, Vcenter, Vcenters};
 
 /// Older ones lack what the storage driver needs.
 const OLDEST: [u32; 3] = [7, 0, 2];
 
 /// Looks at every vCenter. What one refuses is written down at once; the others go on meanwhile, as tasks of their own.
-pub async fn look(m: &Migration, report: &mut Report) -> Result<BTreeMap<String, Result<Vcenter, Trouble>>, Stop> {
+pub async fn look(m: &Migration, report: &mut Report) -> Result<Vcenters, Stop> {
     let targets = m.targets().into_iter().map(str::to_owned);
     let servers: BTreeSet<String> = targets.chain(m.sources()).collect();
     let mut answers = JoinSet::new();
