@@ -129,7 +129,7 @@ pub struct Vcenter {
     pub ahead: SignedDuration,
     /// What is in it; only looked at in targets.
     pub places: Places,
-    /// What the user may not do; only looked at in targets.
+    /// What the user may not do.
     pub lacks: Vec<Lack>,
     /// Tags of regions and zones on the objects that are to get one.
     pub tags: Vec<Carried>,
@@ -150,8 +150,10 @@ pub struct Places {
     pub pools: Vec<Place>,
     /// What the hosts of a cluster see, by the path of the cluster.
     pub reach: BTreeMap<String, Reach>,
-    /// The templates asked for, by path, with the version of the hardware; none where there is no such.
+    /// The templates asked for that are there, by path, with the version of the hardware where it is told.
     pub templates: BTreeMap<String, Option<String>>,
+    /// The paths of all templates; only looked at where one that was asked for is not there.
+    pub other_templates: Vec<String>,
 }
 
 /// Something in a vCenter.

@@ -125,6 +125,7 @@ fn answered(server: &str) -> Vcenter {
             pools: places(&["/dc-b/host/cluster-b/Resources"]),
             reach: BTreeMap::from([("/dc-b/host/cluster-b".to_owned(), reach)]),
             templates: BTreeMap::from([("/dc-b/vm/rhcos-b".to_owned(), Some("vmx-19".to_owned()))]),
+            other_templates: Vec::new(),
         },
         lacks: Vec::new(),
         tags: Vec::new(),

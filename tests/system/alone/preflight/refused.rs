@@ -45,7 +45,11 @@ fn cases(lab: &Lab, spec: &Value) -> Vec<Case> {
             vec![at("datastore"), "found /dc-b/datastore/datastore-b".to_owned()],
         ),
         (changed(domain, "/topology/networks", json!(["ocp-x"])), "TOP-004", vec![at("networks"), "found ocp-b".to_owned()]),
-        (changed(domain, "/topology/template", json!("/dc-b/vm/rhcos-x")), "TOP-007", vec![at("template")]),
+        (
+            changed(domain, "/topology/template", json!("/dc-b/vm/rhcos-x")),
+            "TOP-007",
+            vec![at("template"), format!("found {}", domain["topology"]["template"].as_str().unwrap_or_default())],
+        ),
         (
             changed(domain, "/topology/resourcePool", json!("/dc-b/host/cluster-b/Resources/x")),
             "TOP-005",
@@ -208,8 +212,10 @@ pub async fn a_certificate_that_is_not_trusted_is_shown_and_can_be_pinned(lab: &
 }
 
 pub async fn what_the_user_may_not_do_and_tags_in_the_way_are_named(lab: &Lab) -> TestResult {
-    let fault = json!({"kind": "privileges", "missing": ["Folder.Create", "Network.Assign"]});
-    lab.control.post("/vcenters/b/faults", &fault).await?;
+    lab.control.post("/calls/reset", &json!({})).await?;
+    let missing = |names: &[&str]| json!({"kind": "privileges", "missing": names});
+    lab.control.post("/vcenters/b/faults", &missing(&["Folder.Create", "Network.Assign"])).await?;
+    lab.control.post("/vcenters/a/faults", &missing(&["InventoryService.Tagging.AttachTag"])).await?;
     let tag = json!({"category": "openshift-region", "tag": "region-other", "type": "Datacenter", "object": "dc-b"});
     let ground = Ground::new(lab, "preflight-rights", json!({})).await?;
     let alone = Alone::run(&ground, Preflight::default()).await?;
@@ -221,7 +227,13 @@ pub async fn what_the_user_may_not_do_and_tags_in_the_way_are_named(lab: &Lab) -
     )
     .await?;
     assert!(!said.contains("Folder.Delete"), "{said}");
-    lab.control.delete("/vcenters/b/faults").await?;
+    let at = format!("vCenter {}, /: the user lacks InventoryService.Tagging.AttachTag;", lab.vcenter("a").server);
+    let said = until_check(&ground, "PRV-002", Blocking, &[&at]).await?;
+    assert!(!said.contains("CreateTag"), "{said}");
+    only_looked(lab).await?;
+    for vcenter in ["a", "b"] {
+        lab.control.delete(&format!("/vcenters/{vcenter}/faults")).await?;
+    }
 
     lab.control.post("/vcenters/b/tags", &tag).await?;
     ground.edit(json!({"health": {"quietPeriod": "4s"}})).await?;
