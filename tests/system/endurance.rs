@@ -37,7 +37,7 @@ fn dies_after_its_next_write() -> Options {
 }
 
 /// Has one operator after the other make a single write, until `enough` is content. Says how many were killed.
-async fn killed_after_each_write<T>(
+pub async fn killed_after_each_write<T>(
     site: &Site,
     what: &str,
     enough: impl FnMut(&VSphereMigrationInfra) -> Option<T>,

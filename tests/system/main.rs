@@ -240,6 +240,9 @@ fn all() -> Suite {
         what_the_problem_detector_found_is_in_events_and_metrics,
         the_problem_detector_says_what_is_denied_and_which_class_names_nothing,
     });
+    in_lab!(suite, "native", Depth::Ci, refused::{
+        a_wrong_password_is_sent_once_in_all_by_operators_that_are_killed_and_started_again,
+    });
     in_lab!(suite, "rich", Depth::Full, refused::{a_move_that_would_leave_a_volume_behind_is_not_started_and_its_claim_is_named});
     in_lab!(suite, "rich", Depth::Full, autoscaling::{the_autoscaler_has_marked_the_set_that_it_scales});
     in_lab!(suite, "native", Depth::Ci, faults_listed::{status_names_every_fault_of_a_vcenter_until_it_is_lifted});

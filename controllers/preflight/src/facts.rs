@@ -76,14 +76,36 @@ pub struct Unfinished {
     pub owner: String,
 }
 
-/// What had to be asked for: by a dry run, in vCenters, by a list of what nobody watches.
+/// What had to be asked for: of the apiserver, and in vCenters.
 pub struct Looked {
-    /// Whether the cluster takes a vCenter more as it is.
-    pub path: Chosen,
+    /// Of the apiserver.
+    pub asked: Asked,
     /// By server, sources and targets.
-    pub vcenters: BTreeMap<String, Result<Vcenter, Trouble>>,
+    pub vcenters: Arc<Vcenters>,
+}
+
+/// What each vCenter has, by server.
+pub type Vcenters = BTreeMap<String, Result<Vcenter, Trouble>>;
+
+/// What the apiserver was asked for: by a dry run, by a list of what nobody watches, by its word on our rights. Each may fail by
+/// itself; the error says why.
+pub struct Asked {
+    /// Whether the cluster takes a vCenter more as it is.
+    pub path: Result<Chosen, String>,
     /// PersistentVolumes of vSphere, each by its claim.
-    pub volumes: Vec<String>,
+    pub volumes: Result<Vec<String>, String>,
+    /// What the path takes and the operator may not do, in words.
+    pub denied: Result<Vec<String>, String>,
+    /// Secrets of CredentialsRequests that the operator may not read and write, by namespace and name.
+    pub denied_secrets: Result<Vec<(String, String)>, String>,
+}
+
+impl Asked {
+    /// Whether asking again soon may bring more.
+    pub fn lacks(&self) -> bool {
+        let rights = self.denied.as_ref().is_ok_and(Vec::is_empty) && self.denied_secrets.as_ref().is_ok_and(Vec::is_empty);
+        self.path.is_err() || self.volumes.is_err() || !rights
+    }
 }
 
 /// Whether the cluster takes a vCenter more as it is.
@@ -107,7 +129,7 @@ pub struct Vcenter {
     pub ahead: SignedDuration,
     /// What is in it; only looked at in targets.
     pub places: Places,
-    /// What the user may not do; only looked at in targets.
+    /// What the user may not do.
     pub lacks: Vec<Lack>,
     /// Tags of regions and zones on the objects that are to get one.
     pub tags: Vec<Carried>,
@@ -128,8 +150,10 @@ pub struct Places {
     pub pools: Vec<Place>,
     /// What the hosts of a cluster see, by the path of the cluster.
     pub reach: BTreeMap<String, Reach>,
-    /// The templates asked for, by path, with the version of the hardware; none where there is no such.
+    /// The templates asked for that are there, by path, with the version of the hardware where it is told.
     pub templates: BTreeMap<String, Option<String>>,
+    /// The paths of all templates; only looked at where one that was asked for is not there.
+    pub other_templates: Vec<String>,
 }
 
 /// Something in a vCenter.

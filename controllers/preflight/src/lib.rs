@@ -17,6 +17,7 @@ mod objects;
 mod page;
 mod plan;
 mod publish;
+mod requests;
 mod start;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ const STEP: StepName = StepName::PreflightPassed;
 const FRESH: Duration = Duration::from_secs(600);
 /// or after this long while what is asked of it keeps the migration from starting, or it is about to start.
 const FRESH_AT_THE_START: Duration = Duration::from_secs(60);
+/// What the apiserver did not tell, or a right that it denied, is asked for again after this long.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Checks that judge what had to be asked for.
 const ASKED_FOR: &[&str] = &["CLK", "PRV", "PTH", "SRC", "TAG", "TLS", "TOP", "VCT", "VER", "VOL"];
 
@@ -60,6 +63,8 @@ pub struct Preflight {
 struct Remembered {
     key: String,
     at: Instant,
+    /// When the apiserver was asked; it may have been asked again since.
+    asked_at: Instant,
     blocked: bool,
     looked: Arc<Looked>,
 }
@@ -68,6 +73,11 @@ impl Remembered {
     fn age_left(&self, state: State) -> Option<Duration> {
         let fresh = if self.blocked || state == State::Running { FRESH_AT_THE_START } else { FRESH };
         fresh.checked_sub(self.at.elapsed())
+    }
+
+    /// Until when what the apiserver said is good for.
+    fn asked_left(&self) -> Option<Duration> {
+        if self.looked.asked.lacks() { AGAIN.checked_sub(self.asked_at.elapsed()) } else { Some(Duration::MAX) }
     }
 }
 
@@ -132,11 +142,17 @@ impl Preflight {
     /// What had to be asked for: as remembered while it is fresh, else asked for again.
     async fn look(&self, m: &Migration, report: &mut Report) -> Result<Arc<Looked>, Stop> {
         let key = gather::key(m);
-        if let Some(known) = self.remembered().get(&m.uid()).filter(|known| known.key == key && known.age_left(m.spec().state).is_some()) {
-            return Ok(Arc::clone(&known.looked));
-        }
-        let looked = Arc::new(gather::look(m, report).await?);
-        let known = Remembered { key, at: Instant::now(), blocked: false, looked: Arc::clone(&looked) };
+        let fresh = |known: &&Remembered| known.key == key && known.age_left(m.spec().state).is_some();
+        let known =
+            self.remembered().get(&m.uid()).filter(fresh).map(|known| (Arc::clone(&known.looked), known.at, known.asked_left().is_some()));
+        let (looked, at) = match known {
+            Some((looked, _, true)) => return Ok(looked),
+            // The vCenters have said all they were asked for.
+            Some((looked, at, false)) => (Looked { asked: gather::ask(m).await, vcenters: Arc::clone(&looked.vcenters) }, at),
+            None => (gather::look(m, report).await?, Instant::now()),
+        };
+        let looked = Arc::new(looked);
+        let known = Remembered { key, at, asked_at: Instant::now(), blocked: false, looked: Arc::clone(&looked) };
         self.remembered().insert(m.uid(), known);
         Ok(looked)
     }
@@ -146,17 +162,21 @@ impl Preflight {
         let mut remembered = self.remembered();
         let known = remembered.get_mut(&m.uid())?;
         known.blocked = plan::blocking(judged).iter().any(|id| ASKED_FOR.iter().any(|theme| id.starts_with(theme)));
-        let left = known.age_left(m.spec().state).unwrap_or_default();
+        let left = known.age_left(m.spec().state).unwrap_or_default().min(known.asked_left().unwrap_or_default());
         Timestamp::now().checked_add(jiff::SignedDuration::try_from(left).ok()?).ok()
     }
 }
 
 /// Writes the plan, and says whether the migration starts.
 async fn planned(m: &Migration, report: &mut Report, facts: &facts::Facts, judged: &[Judged]) -> Result<Verdict, Stop> {
-    let chosen = &facts.looked.path;
+    // A path that could not be looked at is still the one that was chosen before, and PTH-001 blocks.
+    let (path, path_reason) = match &facts.looked.asked.path {
+        Ok(chosen) => (chosen.path, chosen.reason.clone()),
+        Err(why) => (m.path(), format!("could not be looked at: {why}")),
+    };
     let changes = plan::changes(&m.vmi);
     let mut unplanned = plan::unplanned(&m.vmi);
-    if m.path() != chosen.path {
+    if m.path() != path {
         // The others plan by the path, and do not know this one yet.
         unplanned.push("the path was chosen just now".to_owned());
     }
@@ -165,13 +185,13 @@ async fn planned(m: &Migration, report: &mut Report, facts: &facts::Facts, judge
     let written = Plan {
         hash: hash.clone(),
         removal_hash: None,
-        path: chosen.path,
-        path_reason: Some(vmi_kit::text::cut(&chosen.reason, 1024)),
+        path,
+        path_reason: Some(vmi_kit::text::cut(&path_reason, 1024)),
         checks: judged.iter().map(Judged::reported).collect(),
         blocking: blocking.clone(),
     };
     report.set("plan", json!(written));
-    let text = plan::text(judged, chosen, hash.as_deref(), &changes);
+    let text = plan::text(judged, path, &path_reason, hash.as_deref(), &changes);
     let drift = publish::publish(m, STEP, &text, hash.as_deref(), &changes).await?;
     if !drift.since_last.is_empty() {
         report.log(STEP, &format!("the plan changed: {}", drift.since_last.join("; ")));
@@ -227,7 +247,7 @@ async fn conclude(m: &Migration, report: &mut Report, facts: &facts::Facts, verd
 
 /// Takes the Lease, or says whose it is.
 async fn start(m: &Migration) -> Result<Result<(), String>, Stop> {
-    Writer::new(m, STEP, turn(&m.vmi, STEP)).fence().await?;
+    let _writing = Writer::new(m, STEP, turn(&m.vmi, STEP)).fence().await?;
     let (client, namespace) = (&m.cx.client, m.cx.namespace.as_str());
     let holder = match active::take(client, namespace, &m.uid()).await? {
         Ok(()) => return Ok(Ok(())),
@@ -261,7 +281,8 @@ fn passed(m: &Migration, report: &mut Report, facts: &facts::Facts) {
 }
 
 fn path_name(facts: &facts::Facts) -> String {
-    facts.looked.path.path.map(|path| format!("{path:?}").to_lowercase()).unwrap_or_default()
+    let chosen = facts.looked.asked.path.as_ref().ok();
+    chosen.and_then(|chosen| chosen.path).map(|path| format!("{path:?}").to_lowercase()).unwrap_or_default()
 }
 
 /// Before the source is taken away the plan of that has to be approved too, by a hash of its own.

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{Controller, Step, StepName};
-use vmi_crds::status::CheckResult;
+use vmi_crds::status::{CheckResult, Path};
 use vmi_kit::Reading;
 use vmi_kit::migration::WAITS_FOR_PATH;
 
 use crate::checks::Judged;
-use crate::facts::Chosen;
 
 const DIGITS: usize = 16;
 
@@ -64,12 +63,12 @@ pub fn difference(before: &[&str], after: &[String]) -> Vec<String> {
 }
 
 /// The whole plan for people.
-pub fn text(checks: &[Judged], chosen: &Chosen, hash: Option<&str>, changes: &[String]) -> String {
+pub fn text(checks: &[Judged], path: Option<Path>, reason: &str, hash: Option<&str>, changes: &[String]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "plan {}", hash.unwrap_or("not complete yet"));
-    let path = chosen.path.map_or_else(|| "none".to_owned(), |path| format!("{path:?}").to_lowercase());
-    let _ = writeln!(text, "path {path}: {}\n\nchecks", chosen.reason);
+    let path = path.map_or_else(|| "none".to_owned(), |path| format!("{path:?}").to_lowercase());
+    let _ = writeln!(text, "path {path}: {reason}\n\nchecks");
     for check in checks {
         for line in &check.lines {
             let _ = writeln!(text, "  {:12} {} {line}", format!("{:?}", check.result), check.id);

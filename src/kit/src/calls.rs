@@ -58,6 +58,7 @@ async fn keep(m: &Migration, step: StepName, began: Option<Timestamp>) -> Result
     });
     let api: Api<ConfigMap> = Api::namespaced(m.cx.client.clone(), &m.cx.namespace);
     let manager = step.step().controller.field_manager();
+    let _writing = m.cx.vcenters.trials().write(Vec::new()).await;
     api.patch(&name, &PatchParams::apply(&manager).force(), &Patch::Apply(&body)).await?;
     crate::writes::counted();
     Ok(())

@@ -173,7 +173,8 @@ fn has_synced(request: &DynamicObject, root_version: Option<&str>) -> bool {
     status["provisioned"] == true && root_version.is_some_and(|version| status["lastSyncCloudCredsSecretResourceVersion"] == version)
 }
 
-fn namespace_is_missing(request: &DynamicObject) -> bool {
+/// Whether the cloud credential operator says that the namespace of the request's secret is not there: then nobody can have rights in it.
+pub fn namespace_is_missing(request: &DynamicObject) -> bool {
     let conditions = request.data["status"]["conditions"].as_array().into_iter().flatten();
     conditions.filter(|condition| condition["type"] == "MissingTargetNamespace").any(|condition| condition["status"] == "True")
 }

@@ -43,6 +43,8 @@ mod kinds {
     pub const VOLUME_ATTACHMENT: Kind = cluster("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments");
     pub const ADMISSION_POLICY: Kind =
         cluster("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies");
+    pub const SELF_SUBJECT_ACCESS_REVIEW: Kind =
+        cluster("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews");
     pub const LEASE: Kind = namespaced("coordination.k8s.io", "v1", "Lease", "leases");
     pub const CRD: Kind = cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
 

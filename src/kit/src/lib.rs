@@ -28,6 +28,7 @@ pub mod source;
 pub mod step;
 pub mod text;
 pub mod touch;
+pub mod trial;
 pub mod turn;
 pub mod vcenter;
 pub mod writer;

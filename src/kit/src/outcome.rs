@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use vmi_crds::graph::StepName;
-use vmi_crds::status::{Failure, StepState};
+use vmi_crds::status::{Failure, RefusedCredentials, StepState};
 
-use crate::failure::failure;
+use crate::failure::{Stop, failure};
 use crate::migration::{Migration, Reading};
 use crate::report::Report;
 use crate::step::{Step, Wake};
@@ -87,14 +87,17 @@ pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &
     }
 }
 
-/// Keeps credentials that a vCenter refused, so that nobody tries them again.
-pub fn remember(report: &mut Report, name: StepName, credentials: vmi_crds::status::RefusedCredentials) {
+/// Keeps credentials that a vCenter refused, so that nobody tries them again; in the vmi before anything else is written, for this
+/// process may be the last to know.
+pub async fn remember(m: &Migration, report: &mut Report, name: StepName, credentials: RefusedCredentials) -> Result<(), Stop> {
     let refused = &mut report.step(name).refused_credentials;
-    if !refused.contains(&credentials) {
-        refused.push(credentials);
-        let surplus = refused.len().saturating_sub(16);
-        refused.drain(..surplus);
+    if refused.contains(&credentials) {
+        return Ok(());
     }
+    refused.push(credentials);
+    let surplus = refused.len().saturating_sub(16);
+    refused.drain(..surplus);
+    report.apply(&m.cx).await
 }
 
 /// Says that a step is stuck once its time is up, and until then when that will be.

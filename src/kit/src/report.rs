@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{Controller, SIGNALS, STEPS, StepName};
-use vmi_crds::status::{StepState, StepStatus};
+use vmi_crds::status::{RefusedCredentials, StepState, StepStatus};
 
 use crate::context::Context;
 use crate::failure::{Stop, words};
@@ -192,9 +192,12 @@ impl Report {
     pub async fn apply(&mut self, cx: &Context) -> Result<(), Stop> {
         let namespace = &cx.namespace;
         let status = self.status();
+        let refused: Vec<RefusedCredentials> = self.steps.values().flat_map(|step| step.refused_credentials.clone()).collect();
         if self.written.as_ref() == Some(&status) {
+            cx.vcenters.trials().told(&refused);
             return Ok(());
         }
+        let _writing = cx.vcenters.trials().write(refused).await;
         let mut body = json!({
             "apiVersion": "config.openshift.io/v1alpha1", "kind": "VSphereMigrationInfra",
             // With the UID, so that a vmi of the same name made since is not mistaken for this one.

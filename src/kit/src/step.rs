@@ -142,7 +142,7 @@ async fn plan<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<W
         Ok(Seen::Done { message, .. } | Seen::Waiting { message, .. } | Seen::Ready { message }) => (message, Vec::new()),
         Ok(Seen::Failed(failure)) | Err(Stop::Failed(failure)) => (failure.message, Vec::new()),
         Err(Stop::Refused(credentials, failure)) => {
-            remember(report, name, credentials);
+            remember(m, report, name, credentials).await?;
             (failure.message, Vec::new())
         }
         Err(stop) => return Err(stop),
@@ -181,7 +181,7 @@ async fn stopped<S: Step>(step: &S, m: &Migration, report: &mut Report, why: Sto
     let name = S::NAME;
     let paused = m.vmi.spec.state == vmi_crds::spec::State::Paused;
     let text = match why {
-        Stopped::Failed if !paused => return Ok(look(step, m, report).await),
+        Stopped::Failed if !paused => return look(step, m, report).await,
         Stopped::Held => "the migration is held: see the condition Held".to_owned(),
         Stopped::Paused | Stopped::Failed => "paused by spec.state; nothing is changed meanwhile".to_owned(),
     };
@@ -207,20 +207,21 @@ fn try_anew(entry: &mut vmi_crds::status::StepStatus) {
 }
 
 /// A step that failed is still looked at, either way: what was mended by hand, or accepted, counts.
-async fn look<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Wake {
+async fn look<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
     let back = crate::turn::rolling_back(&m.vmi);
     let seen = if back { step.observe_undo(m).await } else { step.observe(m).await };
     match seen {
         Ok(Seen::Done { reason, message }) if back => undone(m, report, S::NAME, reason, &message),
         Ok(Seen::Done { reason, message }) => finish(m, report, S::NAME, reason, &message),
-        Ok(Seen::Waiting { until, .. }) => return until,
+        Ok(Seen::Waiting { until, .. }) => return Ok(until),
         // Something else is in the way now, and that is what has to be said.
         Ok(Seen::Failed(failure)) if report.reason(S::NAME.as_str()) != Some(&failure.rule) => {
             fail(m, report, S::NAME, &failure.rule.clone(), *failure);
         }
+        Err(Stop::Refused(credentials, _)) => remember(m, report, S::NAME, credentials).await?,
         _ => {}
     }
-    None
+    Ok(None)
 }
 
 async fn go<S: Step>(step: &S, m: &Migration, report: &mut Report, direction: Turn) -> Result<Wake, Stop> {
@@ -289,7 +290,7 @@ async fn go<S: Step>(step: &S, m: &Migration, report: &mut Report, direction: Tu
                 Ok(None)
             }
             Stop::Refused(credentials, failure) => {
-                remember(report, name, credentials);
+                remember(m, report, name, credentials).await?;
                 fail(m, report, name, &failure.rule.clone(), *failure);
                 Ok(None)
             }

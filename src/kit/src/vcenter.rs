@@ -12,6 +12,7 @@ use vsphere::{Client, Credentials, Endpoint, Fault, Pool, Settings, Trust};
 use crate::failure::{Stop, failure, look};
 use crate::kind::{CONFIG_MAP, SECRET};
 use crate::migration::Migration;
+use crate::trial::Trials;
 
 /// Where the cluster keeps the credentials that its components get copies of.
 pub const ROOT_SECRET: (&str, &str) = ("kube-system", "vsphere-creds");
@@ -27,6 +28,7 @@ pub const BUNDLE_KEY: &str = "ca-bundle.crt";
 pub struct Vcenters {
     pool: Pool,
     calls: vsphere::Calls,
+    trials: Trials,
 }
 
 /// A user and a password as they stand in a Secret of a version.
@@ -50,7 +52,12 @@ impl Vcenters {
         &self.calls
     }
 
-    /// A client for one of the migration's vCenters. Whether the login works shows with its first call: give errors to [`Vcenters::stop`].
+    /// Passwords that are being tried for the first time.
+    pub fn trials(&self) -> &Trials {
+        &self.trials
+    }
+
+    /// A client for one of the migration's vCenters, with a password that it has accepted. Give errors of calls to [`Vcenters::stop`].
     pub async fn client(&self, m: &Migration, server: &str) -> Result<(Client, Login), Stop> {
         let login = login(m, server)?;
         if m.refused_credentials().contains(&login.which) {
@@ -61,7 +68,30 @@ impl Vcenters {
         settings.user_agent = concat!("vmi-operator/", env!("CARGO_PKG_VERSION")).to_owned();
         settings.calls = self.calls.clone();
         let client = self.pool.client(settings).await.map_err(|error| stop("talk to vCenter", &error))?;
+        self.prove(&client, &login).await?;
         Ok((client, login))
+    }
+
+    /// Logs in, if this process has not yet done so with this pair.
+    async fn prove(&self, client: &Client, login: &Login) -> Result<(), Stop> {
+        if self.trials.accepted(&login.which) {
+            return Ok(());
+        }
+        let server = &login.which.server;
+        let told = |error: &vsphere::Error| self.stop("log in to vCenter", server, login, error);
+        // Whatever may take long comes before the trial, for that keeps everybody from writing.
+        client.about().await.map_err(|error| told(&error))?;
+        let trial = self.trials.begin().await;
+        match client.user().await.map_err(|error| told(&error)) {
+            Ok(_) => trial.accepted(login.which.clone()),
+            Err(stop) => {
+                if let Stop::Refused(which, _) = &stop {
+                    trial.refused(which.clone());
+                }
+                return Err(stop);
+            }
+        }
+        Ok(())
     }
 
     /// What an error of a call means for a step: a refused password is remembered, the rest may get better.

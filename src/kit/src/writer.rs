@@ -12,6 +12,7 @@ use vmi_crds::graph::StepName;
 use crate::failure::{Stop, failure, may_change, words};
 use crate::kind::{Kind, SECRET};
 use crate::migration::Migration;
+use crate::trial::Writing;
 use crate::turn::{Turn, turn};
 use crate::vcenter::Login;
 use crate::{saved, writes};
@@ -35,8 +36,9 @@ impl<'a> Writer<'a> {
         &self.done
     }
 
-    /// Whether a write may be made now, by the vmi as it is now.
-    pub async fn fence(&self) -> Result<(), Stop> {
+    /// Whether a write may be made now, by the vmi as it is now; as long as the answer is kept no password is tried for the first time.
+    pub async fn fence(&self) -> Result<Writing, Stop> {
+        let writing = self.m.cx.vcenters.trials().write(Vec::new()).await;
         if !self.m.cx.leads() {
             return Err(Stop::Fenced("this process does not lead any more".to_owned()));
         }
@@ -44,12 +46,12 @@ impl<'a> Writer<'a> {
         let vmi = api.get_opt(&self.m.name()).await?.filter(|vmi| vmi.uid().is_some_and(|uid| uid == self.m.uid()));
         let Some(vmi) = vmi else { return Err(Stop::Fenced("the vmi is gone".to_owned())) };
         let now = turn(&vmi, self.step);
-        if now == self.expects { Ok(()) } else { Err(Stop::Fenced(format!("it is no longer the turn of {}: {now:?}", self.step))) }
+        if now == self.expects { Ok(writing) } else { Err(Stop::Fenced(format!("it is no longer the turn of {}: {now:?}", self.step))) }
     }
 
     /// Creates an object; that it is there already is a conflict to look at again.
     pub async fn create(&mut self, kind: Kind, object: Value, what: &str) -> Result<DynamicObject, Stop> {
-        self.fence().await?;
+        let _writing = self.fence().await?;
         let object = parse(object)?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let made = api.create(&PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
@@ -59,7 +61,7 @@ impl<'a> Writer<'a> {
 
     /// A JSON patch. It should hold a `test` for what it is based on; the object's version is tested besides where it is given.
     pub async fn patch(&mut self, kind: Kind, object: &DynamicObject, operations: Value, what: &str) -> Result<DynamicObject, Stop> {
-        self.fence().await?;
+        let _writing = self.fence().await?;
         let patch: json_patch::Patch =
             serde_json::from_value(operations).map_err(|error| Stop::again(format!("a patch that cannot be written: {error}")))?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
@@ -71,7 +73,7 @@ impl<'a> Writer<'a> {
 
     /// Replaces an object by what it shall be; it carries the version it is based on, so that nobody's change is lost.
     pub async fn replace(&mut self, kind: Kind, object: DynamicObject, what: &str) -> Result<DynamicObject, Stop> {
-        self.fence().await?;
+        let _writing = self.fence().await?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let made = api.replace(&object.name_any(), &PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
         self.wrote(kind, &made, what).await;
@@ -80,7 +82,7 @@ impl<'a> Writer<'a> {
 
     /// Deletes exactly this object, not one of the same name made since.
     pub async fn delete(&mut self, kind: Kind, object: &DynamicObject, what: &str) -> Result<(), Stop> {
-        self.fence().await?;
+        let _writing = self.fence().await?;
         let namespace = object.namespace().unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
         let only = Preconditions { uid: Some(uid.clone()), resource_version: None };
@@ -98,7 +100,8 @@ impl<'a> Writer<'a> {
 
     /// A change in a vCenter. The login tells whose password it was, if that is refused only now.
     pub async fn vcenter<T>(&mut self, what: &str, login: &Login, change: impl Future<Output = vsphere::Result<T>>) -> Result<T, Stop> {
-        self.fence().await?;
+        // Not kept: a session that was lost is made anew in the middle of the change.
+        drop(self.fence().await?);
         let made = change.await.map_err(|error| self.m.cx.vcenters.stop(what, &login.which.server, login, &error))?;
         writes::counted();
         self.said(what);

@@ -29,12 +29,12 @@ pub fn add(suite: &mut Suite) {
         a_plan_that_needs_approval_starts_only_with_its_own_hash_and_shows_what_changed_since,
         another_migration_is_waited_for_and_one_that_is_gone_is_not,
         bad_input_is_refused_by_its_field_and_nothing_is_touched,
-        a_wrong_password_is_tried_once_in_all_also_by_a_new_process,
+        a_wrong_password_is_tried_once_in_all_whoever_looks_again,
         a_certificate_that_is_not_trusted_is_shown_and_can_be_pinned,
         what_the_user_may_not_do_and_tags_in_the_way_are_named,
     });
     in_lab!(suite, "legacy-yaml", Depth::Ci, preflight::{
-        a_cluster_that_refuses_a_second_vcenter_is_planned_on_the_legacy_path,
+        a_cluster_that_refuses_a_second_vcenter_is_planned_on_the_legacy_path_once_its_overlay_is_applied,
     });
     in_lab!(suite, "native", Depth::Ci, cluster_freeze::{
         a_native_cluster_has_its_machines_held_and_released_and_nothing_else,
@@ -50,7 +50,7 @@ pub fn add(suite: &mut Suite) {
         killed_during_any_of_its_changes_it_goes_on_and_can_still_be_taken_back,
         an_object_with_another_tag_of_the_category_is_refused_and_nothing_is_attached,
         what_others_use_meanwhile_is_left_and_listed,
-        a_wrong_password_is_tried_once_by_all_processes_until_it_changes,
+        a_wrong_password_is_tried_once_whoever_looks_again_until_it_changes,
     });
     in_lab!(suite, "native", Depth::Ci, pod_health_watch::{
         pods_are_planned_replaced_once_and_healthy_after_the_quiet_period_and_again_on_the_way_back,

@@ -22,6 +22,14 @@ pub fn vcenter(lab: &Lab, name: &str) -> TestResult<Vcenter> {
     Ok(all.into_iter().find(|vcenter| vcenter.name == name).ok_or("no such vCenter")?)
 }
 
+/// How often a vCenter has refused the operator's logins so far, by the simulator's own count.
+pub async fn refused_logins(lab: &Lab, vcenter: &str) -> TestResult<u64> {
+    let all = lab.control.get("/sessions").await?;
+    let one = all.as_array().into_iter().flatten().find(|one| one["vcenter"] == vcenter).ok_or("no such vCenter")?;
+    let clients = one["clients"].as_object().into_iter().flatten();
+    Ok(clients.filter(|(name, _)| name.starts_with("vmi-operator/")).filter_map(|(_, count)| count["refusedLogins"].as_u64()).sum())
+}
+
 /// The Infrastructure patch that adds a vCenter and its failure domains after what is there.
 pub async fn extended_infrastructure(lab: &Lab, target: &Vcenter) -> TestResult<Value> {
     let current = kubernetes::get(&lab.client, INFRASTRUCTURE, "", "cluster").await?.ok_or("no Infrastructure")?;

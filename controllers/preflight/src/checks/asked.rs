@@ -18,7 +18,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         id: "SRC-001",
-        about: "there is a source, and Infrastructure lists each source that is named",
+        about: "there is a source besides the targets, and Infrastructure lists each source that is named",
         weight: Weight::Blocks,
         judge: sources,
     },
@@ -61,15 +61,7 @@ fn machine_sets(facts: &Facts) -> Finding {
 fn sources(facts: &Facts) -> Finding {
     let listed = facts.listed_servers();
     if facts.sources.is_empty() {
-        let seen = if listed.is_empty() { "no vCenter".to_owned() } else { listed.join(", ") };
-        let mut places: Vec<&str> = facts.cluster.machines.iter().filter_map(|machine| place(machine)).collect();
-        places.sort_unstable();
-        places.dedup();
-        let on = if places.is_empty() { String::new() } else { format!(" (its machines are on {})", places.join(", ")) };
-        let line = format!(
-            "spec.source.servers: no source: Infrastructure lists {seen} and spec.vcenters names the rest; name the vCenter the cluster runs on{on}"
-        );
-        return Finding::Wrong(vec![line]);
+        return Finding::Wrong(no_source(facts, &listed));
     }
     let unknown = |server: &&String| !listed.is_empty() && !listed.contains(&server.as_str());
     let lines = facts.sources.iter().filter(unknown).map(|server| {
@@ -77,6 +69,29 @@ fn sources(facts: &Facts) -> Finding {
         format!("spec.source.servers: Infrastructure does not list {server}; {instead}; spell it as there")
     });
     wrong_or(lines.collect(), format!("from {}", facts.sources.join(", ")))
+}
+
+/// Nothing is left to move from: the target is the source, or nobody has told which one the source is.
+fn no_source(facts: &Facts, listed: &[&str]) -> Vec<String> {
+    let mut places: Vec<&str> = facts.cluster.machines.iter().filter_map(|machine| place(machine)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let on = if places.is_empty() { String::new() } else { format!(" (its machines are on {})", places.join(", ")) };
+    let seen = if listed.is_empty() { "no vCenter".to_owned() } else { listed.join(", ") };
+    let mut wrong: Vec<&str> = facts.targets().filter(|server| listed.contains(server)).collect();
+    if wrong.is_empty() {
+        return vec![format!("spec.source.servers: no source: Infrastructure lists {seen}; name the vCenter the cluster runs on{on}")];
+    }
+    // A cluster may have been grown by one of them: to name that is no mistake.
+    if wrong.iter().any(|server| places.contains(server)) {
+        wrong.retain(|server| places.contains(server));
+    }
+    let line = |server: &str| {
+        format!(
+            "spec.vcenters[{server}].server: it is where the cluster runs already: Infrastructure lists {seen}{on}, and nothing is left to move from; name the vCenter to move to"
+        )
+    };
+    wrong.into_iter().map(line).collect()
 }
 
 /// The vCenter a Machine is on.
@@ -161,7 +176,9 @@ mod tests {
         facts.sources = vec!["a.example.org".to_owned()];
         says(&sources(&facts), &["spec.source.servers: Infrastructure does not list a.example.org; found a.example.com"]);
         facts.sources = Vec::new();
-        says(&sources(&facts), &["no source: Infrastructure lists a.example.com"]);
+        facts.spec.vcenters = vec![sample::vcenter(SOURCE)];
+        let words = ["spec.vcenters[a.example.com].server: it is where the cluster runs already", "Infrastructure lists a.example.com"];
+        says(&sources(&facts), &words);
         let on = |server: &str| {
             sample::object(
                 &serde_json::json!({"metadata": {"name": "m"}, "spec": {"providerSpec": {"value": {"workspace": {"server": server}}}}}),
@@ -169,7 +186,20 @@ mod tests {
         };
         let mut facts = sample::changed(|cluster| cluster.machines = vec![on("a.example.com"), on("a.example.com")]);
         facts.sources = Vec::new();
-        says(&sources(&facts), &["name the vCenter the cluster runs on (its machines are on a.example.com)"]);
+        let listed = |servers: &[&str]| json!(servers.iter().map(|server| json!({"server": server})).collect::<Vec<_>>());
+        // Of a cluster that was grown and is to be moved to both, one is where it runs.
+        sample::set(&mut facts.cluster.infrastructure, "/spec/platformSpec/vsphere/vcenters", listed(&[SOURCE, TARGET]));
+        facts.spec.vcenters = vec![sample::vcenter(SOURCE), sample::vcenter(TARGET)];
+        says(
+            &sources(&facts),
+            &["spec.vcenters[a.example.com].server: ", "(its machines are on a.example.com), and nothing is left to move from"],
+        );
+        assert!(matches!(sources(&facts), Finding::Wrong(lines) if lines.len() == 1));
+        sample::set(&mut facts.cluster.infrastructure, "/spec/platformSpec/vsphere/vcenters", listed(&[]));
+        says(
+            &sources(&facts),
+            &["spec.source.servers: no source", "name the vCenter the cluster runs on (its machines are on a.example.com)"],
+        );
     }
 
     #[test]

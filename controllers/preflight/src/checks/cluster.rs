@@ -2,7 +2,7 @@
 
 use vmi_crds::status::Path;
 
-use super::{Check, Finding, Weight, noted_or, wrong_or};
+use super::{Check, Finding, Weight, noted_or, unasked, wrong_or};
 use crate::facts::{Facts, Object};
 use crate::objects::{condition, name};
 
@@ -19,6 +19,12 @@ pub const CHECKS: &[Check] = &[
         about: "the apiserver accepts the target in Infrastructure, by a dry run, at once or after the rules against it are taken away for a while",
         weight: Weight::Blocks,
         judge: path,
+    },
+    Check {
+        id: "PTH-002",
+        about: "where rules have to be taken away for a while, the operator may do so: deploy/overlays/legacy is applied, not native",
+        weight: Weight::Blocks,
+        judge: rights,
     },
     Check {
         id: "CVN-001",
@@ -60,11 +66,26 @@ fn infrastructure_name(facts: &Facts) -> Finding {
 }
 
 fn path(facts: &Facts) -> Finding {
-    let chosen = &facts.looked.path;
+    let chosen = match &facts.looked.asked.path {
+        Ok(chosen) => chosen,
+        Err(why) => return Finding::Wrong(vec![unasked("Infrastructure cluster, by a dry run", why)]),
+    };
     match chosen.path {
         Some(Path::Native) => Finding::Passed(format!("native: {}", chosen.reason)),
         Some(Path::Legacy) => Finding::Passed(format!("legacy: {}", chosen.reason)),
         None => Finding::Wrong(vec![chosen.reason.clone()]),
+    }
+}
+
+fn rights(facts: &Facts) -> Finding {
+    match &facts.looked.asked.denied {
+        Ok(denied) if denied.is_empty() => Finding::Passed("the operator may do what the path takes".to_owned()),
+        Ok(denied) => {
+            let list = denied.join(", ");
+            let line = format!("the operator may not {list}, which the legacy path takes; apply deploy/overlays/legacy of this release");
+            Finding::Wrong(vec![line])
+        }
+        Err(why) => Finding::Wrong(vec![unasked("what the operator may do", why)]),
     }
 }
 
@@ -163,6 +184,14 @@ mod tests {
         let facts = sample::chosen(None, "spec.platformSpec: no such luck");
         says(&path(&facts), &["spec.platformSpec: no such luck"]);
         assert_eq!(path(&sample::chosen(Some(Path::Legacy), "R6")), Finding::Passed("legacy: R6".to_owned()));
+    }
+
+    #[test]
+    fn rights_that_the_path_takes_and_nobody_granted_are_named_with_the_overlay_that_grants_them() {
+        let patch = "patch Deployment openshift-cluster-version/cluster-version-operator";
+        let facts = sample::asked_for(|asked| asked.denied = Ok(vec![patch.to_owned()]));
+        says(&rights(&facts), &["the operator may not patch Deployment openshift-cluster-version", "apply deploy/overlays/legacy"]);
+        says(&rights(&sample::asked_for(|asked| asked.denied = Err("gone".to_owned()))), &["could not be looked at: gone"]);
     }
 
     #[test]

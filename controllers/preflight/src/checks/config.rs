@@ -1,11 +1,13 @@
 //! The configuration that the migration will edit: whether it can.
 
-use serde_json::{Value, json};
 use vmi_intent::cloud_config::{self, NewVcenter};
-use vmi_intent::credentials_requests;
 
-use super::{Check, Finding, Weight, wrong_or};
+use super::{Check, Finding, Weight, unasked, wrong_or};
 use crate::facts::Facts;
+use crate::requests::{foreign, named};
+
+/// The secret that deploy/optional/cluster-api is for.
+const CLUSTER_API: (&str, &str) = ("openshift-cluster-api", "capv-manager-bootstrap-credentials");
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -22,7 +24,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         id: "CRQ-001",
-        about: "every CredentialsRequest for vSphere names one of the five secrets the operator has rights on; for others, grant them first",
+        about: "every CredentialsRequest for vSphere names a secret that the operator may read and write; for others than OpenShift's own four, grant it first",
         weight: Weight::BlocksUnlessAcknowledged,
         judge: requests,
     },
@@ -68,31 +70,35 @@ fn writable(facts: &Facts) -> Finding {
 }
 
 fn requests(facts: &Facts) -> Finding {
-    let values: Vec<Value> = facts
-        .cluster
-        .credentials_requests
-        .iter()
-        .map(|request| json!({"metadata": {"name": request.metadata.name}, "spec": request.data["spec"]}))
-        .collect();
-    let (found, known) = match (credentials_requests::targets(&values), credentials_requests::targets(&[])) {
-        (Ok(found), Ok(known)) => (found, known),
+    let requests = &facts.cluster.credentials_requests;
+    let (found, foreign) = match (named(requests), foreign(requests)) {
+        (Ok(found), Ok(foreign)) => (found, foreign),
         (Err(malformed), _) | (_, Err(malformed)) => return Finding::Wrong(vec![format!("{malformed}; correct or delete it")]),
     };
-    let is_known = |namespace: &str, name: &str| known.iter().any(|one| (one.namespace.as_str(), one.name.as_str()) == (namespace, name));
-    let foreign = found.iter().filter(|target| !is_known(&target.namespace, &target.name));
-    let lines = foreign.map(|target| {
+    let denied = match &facts.looked.asked.denied_secrets {
+        Ok(denied) => denied.as_slice(),
+        Err(why) if !foreign.is_empty() => return Finding::Wrong(vec![unasked("rights on secrets of CredentialsRequests", why)]),
+        Err(_) => &[],
+    };
+    let without =
+        foreign.iter().filter(|target| denied.iter().any(|(namespace, name)| (namespace, name) == (&target.namespace, &target.name)));
+    let lines = without.map(|target| {
         let (request, namespace, name) = (&target.request, &target.namespace, &target.name);
-        format!(
-            "CredentialsRequest {request}: it names Secret {namespace}/{name}, on which the operator has no rights; grant get, list, watch and update on it, then acknowledge CRQ-001"
-        )
+        let remedy = if (namespace.as_str(), name.as_str()) == CLUSTER_API {
+            "apply deploy/optional/cluster-api beside the overlay"
+        } else {
+            "grant the operator's account get and update on it"
+        };
+        format!("CredentialsRequest {request}: it names Secret {namespace}/{name}, on which the operator has no rights; {remedy}")
     });
-    wrong_or(lines.collect(), format!("{} secrets, all known", found.len()))
+    wrong_or(lines.collect(), format!("{} secrets, none is denied", found.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checks::sample::{self, says};
+    use serde_json::{Value, json};
 
     #[test]
     fn a_configuration_that_cannot_be_read_or_is_missing_is_refused_with_its_place() {
@@ -114,14 +120,34 @@ mod tests {
 
     #[test]
     fn a_request_for_a_secret_without_rights_is_named_and_so_is_a_broken_one() {
-        let spec = |secret: Value| json!({"providerSpec": {"kind": "VSphereProviderSpec"}, "secretRef": secret});
-        let add = |secret: Value| {
-            sample::changed(|cluster| {
-                cluster.credentials_requests.push(sample::object(&json!({"metadata": {"name": "backup"}, "spec": spec(secret)})));
-            })
-        };
-        let facts = add(json!({"namespace": "add-on", "name": "own"}));
-        says(&requests(&facts), &["CredentialsRequest backup: it names Secret add-on/own"]);
-        says(&requests(&add(json!({"namespace": "add-on"}))), &["CredentialsRequest backup names no secret"]);
+        let facts = asking(json!({"namespace": "add-on", "name": "own"}), json!({}));
+        says(&requests(&facts), &["CredentialsRequest backup: it names Secret add-on/own", "grant the operator's account get and update"]);
+        says(&requests(&asking(json!({"namespace": "add-on"}), json!({}))), &["CredentialsRequest backup names no secret"]);
+        let mut facts = asking(json!({"namespace": "add-on", "name": "own"}), json!({}));
+        facts.looked = sample::good().looked;
+        assert_eq!(requests(&facts), Finding::Passed("1 secrets, none is denied".to_owned()), "somebody granted it");
+    }
+
+    #[test]
+    fn the_secret_of_the_cluster_api_is_none_of_those_the_base_has_rights_on() {
+        let secret = json!({"namespace": "openshift-cluster-api", "name": "capv-manager-bootstrap-credentials"});
+        let words = ["Secret openshift-cluster-api/capv-manager-bootstrap-credentials", "apply deploy/optional/cluster-api"];
+        says(&requests(&asking(secret.clone(), json!({}))), &words);
+        let own = json!({"namespace": "openshift-machine-api", "name": "vsphere-cloud-credentials"});
+        assert!(matches!(requests(&asking(own, json!({}))), Finding::Passed(_)));
+        // Where the cluster API is switched off its request is there all the same, and its namespace is not.
+        let nowhere = json!({"conditions": [{"type": "MissingTargetNamespace", "status": "True"}]});
+        assert!(matches!(requests(&asking(secret, nowhere)), Finding::Passed(_)));
+        assert!(matches!(requests(&sample::good()), Finding::Passed(_)), "nor is it asked for where there is no request");
+    }
+
+    /// With a request for this secret, all rights on which are denied.
+    fn asking(secret: Value, status: Value) -> Facts {
+        let spec = json!({"providerSpec": {"kind": "VSphereProviderSpec"}, "secretRef": secret});
+        let place = (secret["namespace"].as_str().unwrap_or_default().to_owned(), secret["name"].as_str().unwrap_or_default().to_owned());
+        let mut facts = sample::asked_for(|asked| asked.denied_secrets = Ok(vec![place]));
+        let request = json!({"metadata": {"name": "backup"}, "spec": spec, "status": status});
+        facts.cluster.credentials_requests.push(sample::object(&request));
+        facts
     }
 }

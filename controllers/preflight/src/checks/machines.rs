@@ -6,7 +6,7 @@ use vmi_intent::nodes::{Class, class};
 use vmi_intent::provider::differences;
 use vmi_intent::source_domain::failure_domain;
 
-use super::{Check, Finding, Weight, noted_or, wrong_or};
+use super::{Check, Finding, Weight, noted_or, unasked, wrong_or};
 use crate::facts::{Facts, Object};
 use crate::objects::{label, name};
 
@@ -140,7 +140,10 @@ fn strangers(facts: &Facts) -> Finding {
 }
 
 fn volumes(facts: &Facts) -> Finding {
-    let volumes = &facts.looked.volumes;
+    let volumes = match &facts.looked.asked.volumes {
+        Ok(volumes) => volumes,
+        Err(why) => return Finding::Wrong(vec![unasked("PersistentVolumes", why)]),
+    };
     if volumes.is_empty() {
         return Finding::Passed("there are none".to_owned());
     }

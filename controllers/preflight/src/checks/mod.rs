@@ -119,6 +119,11 @@ pub(crate) fn noted_or(lines: Vec<String>, passed: impl Into<String>) -> Finding
     if lines.is_empty() { Finding::Passed(passed.into()) } else { Finding::Noted(lines) }
 }
 
+/// What the apiserver did not tell; it is asked again in a moment.
+pub(crate) fn unasked(what: &str, why: &str) -> String {
+    format!("{what}: could not be looked at: {why}; it is tried again, look at the apiserver and at the operator's rights if it stays")
+}
+
 /// What nobody could look at, because a vCenter did not let us; the check that says why blocks.
 pub(crate) fn not_looked_at(facts: &Facts, servers: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
     let silent = servers.filter(|server| facts.vcenter(server.as_ref()).is_none());
@@ -183,6 +188,21 @@ mod tests {
         assert_eq!(blocking, ["VCT-001"]);
         let open = judged.iter().filter(|one| one.lines.iter().any(|line| line.starts_with("not checked in")));
         assert!(open.count() > 8);
+    }
+
+    #[test]
+    fn what_the_apiserver_does_not_tell_blocks_in_its_own_check_and_stops_no_other() {
+        let facts = sample::asked_for(|asked| {
+            asked.path = Err("the dry run of Infrastructure: try again later".to_owned());
+            asked.volumes = Err("the apiserver: persistentvolumes is forbidden".to_owned());
+        });
+        let judged = judge(&facts);
+        assert_eq!(judged.len(), all().count());
+        let blocking: Vec<&Judged> = judged.iter().filter(|one| one.result == CheckResult::Blocking).collect();
+        assert_eq!(blocking.iter().map(|one| one.id).collect::<Vec<_>>(), ["PTH-001", "VOL-001"]);
+        for (one, words) in blocking.iter().zip(["could not be looked at: the dry run", "could not be looked at: the apiserver"]) {
+            assert!(one.lines[0].contains(words), "{:?}", one.lines);
+        }
     }
 
     #[test]

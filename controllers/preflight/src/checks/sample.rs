@@ -10,7 +10,7 @@ use vmi_crds::status::Path;
 
 use super::Finding;
 use super::operators::LEANED_ON;
-use crate::facts::{Cause, Chosen, Cluster, Facts, Looked, Object, Place, Places, Reach, Trouble, Vcenter};
+use crate::facts::{Asked, Cause, Chosen, Cluster, Facts, Looked, Object, Place, Places, Reach, Trouble, Vcenter, Vcenters};
 
 pub const SOURCE: &str = "a.example.com";
 pub const TARGET: &str = "b.example.com";
@@ -102,7 +102,8 @@ fn cluster() -> Cluster {
 fn looked() -> Looked {
     let vcenters = [SOURCE, TARGET].map(|server| (server.to_owned(), Ok(answered(server))));
     let path = Chosen { path: Some(Path::Native), reason: "the apiserver accepts the target as it is".to_owned() };
-    Looked { path, vcenters: BTreeMap::from(vcenters), volumes: Vec::new() }
+    let asked = Asked { path: Ok(path), volumes: Ok(Vec::new()), denied: Ok(Vec::new()), denied_secrets: Ok(Vec::new()) };
+    Looked { asked, vcenters: Arc::new(Vcenters::from(vcenters)) }
 }
 
 fn answered(server: &str) -> Vcenter {
@@ -124,39 +125,47 @@ fn answered(server: &str) -> Vcenter {
             pools: places(&["/dc-b/host/cluster-b/Resources"]),
             reach: BTreeMap::from([("/dc-b/host/cluster-b".to_owned(), reach)]),
             templates: BTreeMap::from([("/dc-b/vm/rhcos-b".to_owned(), Some("vmx-19".to_owned()))]),
+            other_templates: Vec::new(),
         },
         lacks: Vec::new(),
         tags: Vec::new(),
     }
 }
 
-fn asked(edit: impl FnOnce(&mut Looked)) -> Facts {
+fn answering(server: &str, answer: Result<Vcenter, Trouble>) -> Facts {
     let mut looked = looked();
-    edit(&mut looked);
+    let mut vcenters = Vcenters::from([SOURCE, TARGET].map(|server| (server.to_owned(), Ok(answered(server)))));
+    vcenters.insert(server.to_owned(), answer);
+    looked.vcenters = Arc::new(vcenters);
+    Facts { looked: Arc::new(looked), ..good() }
+}
+
+/// With other answers of the apiserver.
+pub fn asked_for(edit: impl FnOnce(&mut Asked)) -> Facts {
+    let mut looked = looked();
+    edit(&mut looked.asked);
     Facts { looked: Arc::new(looked), ..good() }
 }
 
 /// With something else seen in a vCenter.
 pub fn seen(server: &str, edit: impl FnOnce(&mut Vcenter)) -> Facts {
-    asked(|looked| {
-        let mut vcenter = answered(server);
-        edit(&mut vcenter);
-        looked.vcenters.insert(server.to_owned(), Ok(vcenter));
-    })
+    let mut vcenter = answered(server);
+    edit(&mut vcenter);
+    answering(server, Ok(vcenter))
 }
 
 /// With a vCenter that could not be looked at.
 pub fn silent(server: &str, cause: Cause) -> Facts {
     let trouble = Trouble { cause, text: format!("trouble with {server}") };
-    asked(|looked| drop(looked.vcenters.insert(server.to_owned(), Err(trouble))))
+    answering(server, Err(trouble))
 }
 
 pub fn chosen(path: Option<Path>, reason: &str) -> Facts {
-    asked(|looked| looked.path = Chosen { path, reason: reason.to_owned() })
+    asked_for(|asked| asked.path = Ok(Chosen { path, reason: reason.to_owned() }))
 }
 
 pub fn with_volumes(volumes: &[&str]) -> Facts {
-    asked(|looked| looked.volumes = volumes.iter().map(|name| (*name).to_owned()).collect())
+    asked_for(|asked| asked.volumes = Ok(volumes.iter().map(|name| (*name).to_owned()).collect()))
 }
 
 /// With something else in the cluster.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use vmi_crds::spec::FailureDomain;
 
 use super::domains::field;
+use super::nearest::found;
 use super::topology::each;
 use super::{Check, Finding, Weight, wrong_or};
 use crate::facts::{Facts, Places};
@@ -27,7 +28,8 @@ fn templates(facts: &Facts) -> Finding {
         let Some(wanted) = &domain.topology.template else { return Vec::new() };
         let line = || {
             let at = field(domain, "topology.template");
-            format!("{at}: there is no template {wanted} in {}; import one, or correct the path", domain.server)
+            let instead = found(wanted, places.other_templates.iter().map(String::as_str));
+            format!("{at}: there is no template {wanted} in {}; {instead}; import one, or correct the path", domain.server)
         };
         (!places.templates.contains_key(wanted)).then(line).into_iter().collect()
     };
@@ -70,10 +72,12 @@ mod tests {
     use crate::checks::sample::{self, TARGET, says};
 
     #[test]
-    fn a_template_that_is_not_there_is_told_by_its_field() {
-        let mut facts = sample::good();
-        facts.spec.failure_domains[0].topology.template = Some("/dc-b/vm/none".to_owned());
-        says(&templates(&facts), &["spec.failureDomains[fd-b].topology.template: there is no template /dc-b/vm/none in b.example.com"]);
+    fn a_template_that_is_not_there_is_told_by_its_field_with_those_that_are() {
+        let others = ["/dc-b/vm/windows", "/dc-b/vm/rhcos-b"].map(str::to_owned).to_vec();
+        let mut facts = sample::seen(TARGET, |vcenter| vcenter.places.other_templates = others);
+        facts.spec.failure_domains[0].topology.template = Some("/dc-b/vm/rhcos-x".to_owned());
+        let words = "spec.failureDomains[fd-b].topology.template: there is no template /dc-b/vm/rhcos-x in b.example.com";
+        says(&templates(&facts), &[words, "found /dc-b/vm/rhcos-b, /dc-b/vm/windows"]);
     }
 
     #[test]

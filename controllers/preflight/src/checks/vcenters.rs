@@ -29,6 +29,12 @@ pub const CHECKS: &[Check] = &[
         judge: privileges,
     },
     Check {
+        id: "PRV-002",
+        about: "the user may make tags in every source, put them on its datacenter and cluster, and take them away again",
+        weight: Weight::BlocksUnlessAcknowledged,
+        judge: privileges_on_sources,
+    },
+    Check {
         id: "TAG-001",
         about: "no datacenter or cluster of the target carries another tag of openshift-region or openshift-zone",
         weight: Weight::Blocks,
@@ -89,14 +95,21 @@ fn clocks(facts: &Facts) -> Finding {
 }
 
 fn privileges(facts: &Facts) -> Finding {
-    let targets: Vec<&str> = facts.targets().collect();
+    lacking(facts, &facts.targets().collect::<Vec<_>>())
+}
+
+fn privileges_on_sources(facts: &Facts) -> Finding {
+    lacking(facts, &facts.sources.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn lacking(facts: &Facts, servers: &[&str]) -> Finding {
     let lacking = |server: &str, vcenter: &Vcenter| {
         let line = |path: &str, names: &[String]| {
             format!("vCenter {server}, {path}: the user lacks {}; grant them to its role there", names.join(", "))
         };
         vcenter.lacks.iter().map(|lack| line(&lack.path, &lack.privileges)).collect()
     };
-    each(facts, &targets, lacking, "none is missing")
+    each(facts, servers, lacking, "none is missing")
 }
 
 fn tags(facts: &Facts) -> Finding {
@@ -173,6 +186,11 @@ mod tests {
                 vec![Lack { path: "/dc-b/vm".to_owned(), privileges: vec!["Folder.Create".to_owned(), "Folder.Delete".to_owned()] }];
         });
         says(&privileges(&facts), &["vCenter b.example.com, /dc-b/vm: the user lacks Folder.Create, Folder.Delete"]);
+        assert!(matches!(privileges_on_sources(&facts), Finding::Passed(_)));
+        let lack = Lack { path: "/dc-a".to_owned(), privileges: vec!["InventoryService.Tagging.ObjectAttachable".to_owned()] };
+        let facts = sample::seen(SOURCE, |vcenter| vcenter.lacks = vec![lack]);
+        says(&privileges_on_sources(&facts), &["vCenter a.example.com, /dc-a: the user lacks InventoryService.Tagging.ObjectAttachable"]);
+        assert!(matches!(privileges(&facts), Finding::Passed(_)));
     }
 
     #[test]

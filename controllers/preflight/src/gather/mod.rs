@@ -2,6 +2,7 @@
 
 mod path;
 mod privileges;
+mod rights;
 mod vcenters;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 use vmi_crds::spec::{State, VSphereMigrationInfraSpec};
+use vmi_crds::status::Path;
 use vmi_intent::volumes::of_vsphere;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CREDENTIALS_REQUEST, DAEMON_SET,
@@ -19,7 +21,8 @@ use vmi_kit::kind::{
 use vmi_kit::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE, secret_data};
 use vmi_kit::{Migration, Reading, Report, Stop, saved};
 
-use crate::facts::{Cluster, Facts, Looked, Object, Unfinished};
+use crate::facts::{Asked, Cluster, Facts, Looked, Object, Unfinished};
+use crate::requests;
 
 pub const MACHINES: &str = "openshift-machine-api";
 pub const VERSION_OPERATOR: (&str, &str) = ("openshift-cluster-version", "cluster-version-operator");
@@ -40,11 +43,22 @@ pub fn facts(m: &Migration, looked: Arc<Looked>) -> Facts {
     }
 }
 
-/// Asks for what no watch tells.
+/// Asks for what no watch tells. What cannot be asked for stops nothing else: the check that is about it says so. Only a refusal that
+/// cannot be written down is an error, for nobody may go on without that.
 pub async fn look(m: &Migration, report: &mut Report) -> Result<Looked, Stop> {
-    let path = path::choose(m).await?;
-    let volumes = volumes(m).await?;
-    Ok(Looked { path, vcenters: vcenters::look(m, report).await, volumes })
+    Ok(Looked { asked: ask(m).await, vcenters: Arc::new(vcenters::look(m, report).await?) })
+}
+
+/// Asks the apiserver for what no watch tells.
+pub async fn ask(m: &Migration) -> Asked {
+    let path = path::choose(m).await.map_err(|stop| stop.to_string());
+    let legacy = path.as_ref().is_ok_and(|chosen| chosen.path == Some(Path::Legacy));
+    Asked {
+        denied: if legacy { rights::denied_on_the_legacy_path(m).await } else { Ok(Vec::new()) },
+        denied_secrets: rights::denied_secrets(m).await,
+        volumes: volumes(m).await.map_err(|stop| stop.to_string()),
+        path,
+    }
 }
 
 /// Changes whenever asking again may bring another answer.
@@ -52,6 +66,7 @@ pub fn key(m: &Migration) -> String {
     let version = |object: Option<Object>| object.and_then(|object| object.resource_version()).unwrap_or_default();
     let own = m.cx.namespace.as_str();
     let bundle = m.spec().trust.as_ref().and_then(|trust| trust.ca_bundle.as_deref());
+    let foreign = requests::foreign(&m.list(CREDENTIALS_REQUEST, "")).unwrap_or_default();
     [
         asked(m.spec()).to_string(),
         version(m.infrastructure()),
@@ -60,6 +75,7 @@ pub fn key(m: &Migration) -> String {
         version(m.get(SECRET, MACHINE_API_SECRET.0, MACHINE_API_SECRET.1)),
         version(m.get(CONFIG_MAP, TRUST_BUNDLE.0, TRUST_BUNDLE.1)),
         version(bundle.and_then(|name| m.get(CONFIG_MAP, own, name))),
+        foreign.iter().map(|target| format!("{}/{}", target.namespace, target.name)).collect::<Vec<_>>().join(","),
     ]
     .join(" ")
 }

@@ -17,7 +17,7 @@ const FIRST: &str = "vcenters can have at most 1 item when configured post-insta
 const TOO_MANY: &str = "must have at most";
 /// Said besides the first refusal, of no meaning by itself.
 const SKIPPED: &str = "some validation rules were not checked because the object was invalid";
-const CRDS: [&str; 2] = ["infrastructures.config.openshift.io", "controllerconfigs.machineconfiguration.openshift.io"];
+pub const CRDS: [&str; 2] = ["infrastructures.config.openshift.io", "controllerconfigs.machineconfiguration.openshift.io"];
 
 /// Why an apiserver refuses the target.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Which privileges OpenShift and this migration need on which objects of a target.
+//! Which privileges OpenShift and this migration need on which objects of a target, and this migration on those of a source.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,16 @@ const ROOT: &[&str] = &[
     "StorageProfile.Update",
     "StorageProfile.View",
 ];
-const DATACENTER: &[&str] = &["System.Read"];
+/// To make and attach tags, and to take them away again.
+const TAGGING: &[&str] = &[
+    "InventoryService.Tagging.AttachTag",
+    "InventoryService.Tagging.CreateCategory",
+    "InventoryService.Tagging.CreateTag",
+    "InventoryService.Tagging.DeleteCategory",
+    "InventoryService.Tagging.DeleteTag",
+];
+/// On whatever carries a tag.
+const TAGGED: &[&str] = &["InventoryService.Tagging.ObjectAttachable", "System.Read"];
 const POOL: &[&str] = &["Resource.AssignVMToPool", "VApp.AssignResourcePool", "VApp.Import", "VirtualMachine.Config.AddNewDisk"];
 const DATASTORE: &[&str] =
     &["Datastore.AllocateSpace", "Datastore.Browse", "Datastore.FileManagement", "InventoryService.Tagging.ObjectAttachable"];
@@ -52,30 +61,45 @@ const FOLDER: &[&str] = &[
     "VirtualMachine.Provisioning.Clone",
     "VirtualMachine.Provisioning.DeployTemplate",
     "VirtualMachine.Provisioning.MarkAsTemplate",
+    "InventoryService.Tagging.ObjectAttachable",
 ];
 /// To make the folder, and to take it away again.
 const PARENT: &[&str] = &["Folder.Create", "Folder.Delete"];
 
-/// What to ask for: each object once, as far as it exists. What does not is told by other checks.
+/// What to ask for, by object.
+type Wanted = BTreeMap<Ref, Vec<&'static str>>;
+
+fn want(wanted: &mut Wanted, reference: &Ref, privileges: &[&'static str]) {
+    let known = wanted.entry(reference.clone()).or_default();
+    let new: Vec<&str> = privileges.iter().copied().filter(|privilege| !known.contains(privilege)).collect();
+    known.extend(new);
+}
+
+/// What to ask for in a source: step 5 writes there too. As far as the objects exist; what does not is told by that step's plan.
+pub fn of_a_source(root: Ref, inventory: &Inventory, domains: &[FailureDomain]) -> Vec<(Ref, Vec<&'static str>)> {
+    let mut wanted = Wanted::from([(root, TAGGING.to_vec())]);
+    for domain in domains {
+        let datacenter = inventory.datacenters.iter().map(|one| &one.node).find(|node| is(node, &domain.topology.datacenter));
+        let cluster = inventory.by_path(&domain.topology.compute_cluster);
+        datacenter.into_iter().chain(cluster).for_each(|node| want(&mut wanted, &node.reference, TAGGED));
+    }
+    wanted.into_iter().collect()
+}
+
+/// What to ask for in a target: each object once, as far as it exists. What does not is told by other checks.
 pub fn wanted(root: Ref, inventory: &Inventory, domains: &[&FailureDomain], infrastructure_id: &str) -> Vec<(Ref, Vec<&'static str>)> {
-    let mut wanted: BTreeMap<Ref, Vec<&'static str>> = BTreeMap::from([(root, ROOT.to_vec())]);
-    let mut want = |reference: &Ref, privileges: &[&'static str]| {
-        let known = wanted.entry(reference.clone()).or_default();
-        privileges.iter().for_each(|privilege| {
-            if !known.contains(privilege) {
-                known.push(privilege);
-            }
-        });
-    };
+    let mut wanted = Wanted::from([(root, ROOT.to_vec())]);
+    let mut want = |reference: &Ref, privileges: &[&'static str]| want(&mut wanted, reference, privileges);
     for domain in domains {
         let topology = &domain.topology;
         let by_path = |path: &str| inventory.by_path(path).map(|node| &node.reference);
         let pool = topology.resource_pool.as_deref().unwrap_or(&topology.compute_cluster);
-        for (object, privileges) in [(by_path(pool), POOL), (by_path(&topology.datastore), DATASTORE)] {
+        let cluster = by_path(&topology.compute_cluster);
+        for (object, privileges) in [(by_path(pool), POOL), (cluster, TAGGED), (by_path(&topology.datastore), DATASTORE)] {
             object.into_iter().for_each(|object| want(object, privileges));
         }
         let Some(datacenter) = inventory.datacenters.iter().find(|one| is(&one.node, &topology.datacenter)) else { continue };
-        want(&datacenter.node.reference, DATACENTER);
+        want(&datacenter.node.reference, TAGGED);
         let inside = format!("{}/network/", datacenter.node.path);
         let here = inventory.networks.iter().filter(|network| network.node.path.starts_with(&inside));
         here.filter(|network| topology.networks.contains(&network.node.name)).for_each(|network| want(&network.node.reference, NETWORK));

@@ -2,36 +2,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::task::JoinSet;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::FailureDomain;
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
 use vmi_intent::secret;
 use vmi_kit::kind::SECRET;
+use vmi_kit::source::Source;
 use vmi_kit::vcenter::{Login, secret_data};
 use vmi_kit::{Migration, Report, Stop, step};
 use vsphere::{Client, Inventory, Ref, Want};
 
 use super::privileges;
-use crate::facts::{Carried, Cause, Lack, Place, Places, Reach, Trouble, Vcenter};
+use crate::facts::{Carried, Cause, Lack, Place, Places, Reach, Trouble, Vcenter, Vcenters};
 
 /// Older ones lack what the storage driver needs.
 const OLDEST: [u32; 3] = [7, 0, 2];
 
-/// Looks at every vCenter; what a vCenter refuses is remembered in the report.
-pub async fn look(m: &Migration, report: &mut Report) -> BTreeMap<String, Result<Vcenter, Trouble>> {
+/// Looks at every vCenter. What one refuses is written down at once; the others go on meanwhile, as tasks of their own.
+pub async fn look(m: &Migration, report: &mut Report) -> Result<Vcenters, Stop> {
     let targets = m.targets().into_iter().map(str::to_owned);
     let servers: BTreeSet<String> = targets.chain(m.sources()).collect();
-    let answers = futures::future::join_all(servers.iter().map(|server| look_at(m, server))).await;
+    let mut answers = JoinSet::new();
+    for server in servers {
+        let m = m.clone();
+        answers.spawn(async move { (look_at(&m, &server).await, server) });
+    }
     let mut found = BTreeMap::new();
-    for (server, answer) in servers.into_iter().zip(answers) {
+    while let Some(answered) = answers.join_next().await {
+        let (answer, server) = answered.map_err(Stop::again)?;
         if let Err(Stop::Refused(which, _)) = &answer {
-            step::remember(report, StepName::PreflightPassed, which.clone());
+            step::remember(m, report, StepName::PreflightPassed, which.clone()).await?;
         }
         let is_target = m.targets().contains(&server.as_str());
         let seen = answer.map_err(|stop| trouble(&server, is_target, &stop));
         found.insert(server, seen);
     }
-    found
+    Ok(found)
 }
 
 async fn look_at(m: &Migration, server: &str) -> Result<Vcenter, Stop> {
@@ -52,6 +59,8 @@ async fn look_at(m: &Migration, server: &str) -> Result<Vcenter, Stop> {
         };
         if is_target {
             inside(m, server, &client, &mut vcenter).await?;
+        } else {
+            tagging(m, server, &client, &mut vcenter).await?;
         }
         Ok(vcenter)
     };
@@ -103,12 +112,39 @@ async fn inside(m: &Migration, server: &str, client: &Client, vcenter: &mut Vcen
     let inventory = client.inventory(Want::Folders).await?;
     vcenter.places = places(&inventory, &domains);
     vcenter.places.templates = templates(client, &domains).await?;
+    if domains.iter().filter_map(|domain| domain.topology.template.as_ref()).any(|path| !vcenter.places.templates.contains_key(path)) {
+        let others = client.inventory(Want::Templates).await?.templates;
+        vcenter.places.other_templates = others.into_iter().map(|template| template.node.path).collect();
+    }
     let wanted = privileges::wanted(client.root_folder().await?, &inventory, &domains, &m.infrastructure_id().unwrap_or_default());
-    let missing = client.missing_privileges(&wanted).await?;
-    let path = |object: &Ref| inventory.by_reference(object).map_or_else(|| object.to_string(), |node| node.path.clone());
-    vcenter.lacks = missing.into_iter().map(|lack| Lack { path: path(&lack.object), privileges: lack.privileges }).collect();
+    vcenter.lacks = lacks(client, &inventory, &wanted).await?;
     vcenter.tags = tags(client, &inventory, &domains).await?;
     Ok(())
+}
+
+/// Whether the user may make tags in a source, and put them on what gets one.
+async fn tagging(m: &Migration, server: &str, client: &Client, vcenter: &mut Vcenter) -> vsphere::Result<()> {
+    let inventory = client.inventory(Want::Infrastructure).await?;
+    let wanted = privileges::of_a_source(client.root_folder().await?, &inventory, &domains_of_source(m, server));
+    vcenter.lacks = lacks(client, &inventory, &wanted).await?;
+    Ok(())
+}
+
+/// The failure domains of a source, as Infrastructure has them or will have them.
+fn domains_of_source(m: &Migration, server: &str) -> Vec<FailureDomain> {
+    let Some(infrastructure) = m.infrastructure() else { return Vec::new() };
+    let spec = &infrastructure.data["spec"];
+    let mut listed = spec["platformSpec"]["vsphere"]["failureDomains"].as_array().cloned().unwrap_or_default();
+    // What no machine tells is told by other checks.
+    listed.extend(Source::lacking(m, spec).map(|source| source.failure_domains).unwrap_or_default());
+    let parsed = listed.into_iter().filter_map(|domain| serde_json::from_value::<FailureDomain>(domain).ok());
+    parsed.filter(|domain| domain.server == server).collect()
+}
+
+async fn lacks(client: &Client, inventory: &Inventory, wanted: &[(Ref, Vec<&str>)]) -> vsphere::Result<Vec<Lack>> {
+    let path = |object: &Ref| inventory.by_reference(object).map_or_else(|| object.to_string(), |node| node.path.clone());
+    let missing = client.missing_privileges(wanted).await?;
+    Ok(missing.into_iter().map(|lack| Lack { path: path(&lack.object), privileges: lack.privileges }).collect())
 }
 
 fn places(inventory: &Inventory, domains: &[&FailureDomain]) -> Places {
@@ -134,10 +170,12 @@ fn places(inventory: &Inventory, domains: &[&FailureDomain]) -> Places {
         pools: all(&inventory.resource_pools),
         reach: reach.collect(),
         templates: BTreeMap::new(),
+        other_templates: Vec::new(),
     }
 }
 
-/// Each by its path: to find templates in the inventory a vCenter would have to read every virtual machine.
+/// Each by its path: to find templates in the inventory a vCenter has to read every virtual machine, so that is only done to say what
+/// is there instead of one that is not.
 async fn templates(client: &Client, domains: &[&FailureDomain]) -> vsphere::Result<BTreeMap<String, Option<String>>> {
     let paths: BTreeSet<&String> = domains.iter().filter_map(|domain| domain.topology.template.as_ref()).collect();
     let mut found = BTreeMap::new();

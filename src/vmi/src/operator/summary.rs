@@ -239,6 +239,7 @@ fn deleted_before_the_start(vmi: &VSphereMigrationInfra) -> bool {
 
 /// Lets go of everything that only a migration that runs needs.
 async fn let_go(m: &Migration) -> Result<(), Stop> {
+    let _writing = m.cx.vcenters.trials().write(Vec::new()).await;
     let vmi = m.vmi.as_ref();
     let lease = m.get(LEASE, &m.cx.namespace, active::NAME);
     if lease.is_some_and(|lease| lease.data["spec"]["holderIdentity"] == m.uid().as_str()) {
@@ -259,6 +260,7 @@ async fn let_go(m: &Migration) -> Result<(), Stop> {
 }
 
 async fn set_finalizers(m: &Migration, finalizers: &[String]) -> Result<(), Stop> {
+    let _writing = m.cx.vcenters.trials().write(Vec::new()).await;
     let patch: Value = json!({"metadata": {"finalizers": finalizers, "resourceVersion": m.vmi.resource_version()}});
     let api = kube::Api::<VSphereMigrationInfra>::namespaced(m.cx.client.clone(), &m.cx.namespace);
     match api.patch(&m.name(), &PatchParams::default(), &Patch::Merge(patch)).await {

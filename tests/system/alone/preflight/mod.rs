@@ -12,6 +12,8 @@ use vmi_crds::graph::{Controller, STEPS};
 use vmi_crds::status::{CheckResult, Path, StepState};
 use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, Kind};
+use vmi_lab::migration::deploy;
+use vmi_lab::shape::Generation;
 use vmi_preflight::Preflight;
 
 use crate::support::alone::{Alone, Ground, NAME};
@@ -21,7 +23,7 @@ use crate::support::suite::TestResult;
 pub use refused::{
     a_certificate_that_is_not_trusted_is_shown_and_can_be_pinned,
     a_move_that_would_leave_a_volume_behind_is_refused_by_its_claim_until_that_is_accepted,
-    a_wrong_password_is_tried_once_in_all_also_by_a_new_process, bad_input_is_refused_by_its_field_and_nothing_is_touched,
+    a_wrong_password_is_tried_once_in_all_whoever_looks_again, bad_input_is_refused_by_its_field_and_nothing_is_touched,
     what_the_user_may_not_do_and_tags_in_the_way_are_named,
 };
 
@@ -65,6 +67,8 @@ fn stray_writes(lab: &Lab) -> TestResult<Vec<String>> {
         let own = match (text("/objectRef/resource"), text("/objectRef/subresource")) {
             ("vspheremigrationinfra", "status") | ("leases" | "events", _) => true,
             ("configmaps", _) => text("/objectRef/name").starts_with("vmi-") && text("/objectRef/name").ends_with("-plan"),
+            // A question, put as a write.
+            ("selfsubjectaccessreviews", _) => true,
             _ => text("/requestURI").contains("dryRun=All"),
         };
         wrote && !own
@@ -205,9 +209,32 @@ pub async fn another_migration_is_waited_for_and_one_that_is_gone_is_not(lab: &L
     ground.leave().await
 }
 
-pub async fn a_cluster_that_refuses_a_second_vcenter_is_planned_on_the_legacy_path(lab: &Lab) -> TestResult {
+/// Gives it what the legacy overlay gives the operator's account besides.
+async fn grant_the_legacy_overlay(lab: &Lab) -> TestResult {
+    let own = "vmi-operator-legacy";
+    let renamed = format!("{USER}-legacy");
+    for mut object in deploy::objects(&deploy::overlay(Generation::V4_21))?.into_iter().filter(|object| object["metadata"]["name"] == own) {
+        object["metadata"]["name"] = json!(renamed);
+        if object.get("roleRef").is_some() {
+            object["roleRef"]["name"] = json!(renamed);
+            object["subjects"] = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}]);
+        }
+        kubernetes::apply(&lab.client, "test", &object).await?;
+    }
+    Ok(())
+}
+
+pub async fn a_cluster_that_refuses_a_second_vcenter_is_planned_on_the_legacy_path_once_its_overlay_is_applied(lab: &Lab) -> TestResult {
     let ground = Ground::new(lab, "preflight-legacy", json!({})).await?;
     let alone = Alone::run(&ground, Preflight::default()).await?;
+    let denied = [
+        "patch CustomResourceDefinition infrastructures.config.openshift.io",
+        "patch CustomResourceDefinition controllerconfigs.machineconfiguration.openshift.io",
+        "patch Deployment openshift-cluster-version/cluster-version-operator",
+        "apply deploy/overlays/legacy",
+    ];
+    until_check(&ground, "PTH-002", CheckResult::Blocking, &denied).await?;
+    grant_the_legacy_overlay(lab).await?;
     ground.until_condition(PreflightPassed, "False", "ChecksRunning").await?;
     planned(&ground, "/dc-b/vm/x").await?;
     let vmi = ground.until_condition(PreflightPassed, "False", "NotStarted").await?;

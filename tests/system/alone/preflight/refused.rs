@@ -10,7 +10,7 @@ use vmi_preflight::Preflight;
 use super::{PLAN, only_looked, stray_writes, until_check};
 use crate::support::alone::{Alone, Ground};
 use crate::support::lab::Lab;
-use crate::support::openshift::vcenter;
+use crate::support::openshift::{refused_logins, vcenter};
 use crate::support::suite::TestResult;
 
 /// An edit of the spec, the check that refuses it, and some of what it has to say.
@@ -45,7 +45,11 @@ fn cases(lab: &Lab, spec: &Value) -> Vec<Case> {
             vec![at("datastore"), "found /dc-b/datastore/datastore-b".to_owned()],
         ),
         (changed(domain, "/topology/networks", json!(["ocp-x"])), "TOP-004", vec![at("networks"), "found ocp-b".to_owned()]),
-        (changed(domain, "/topology/template", json!("/dc-b/vm/rhcos-x")), "TOP-007", vec![at("template")]),
+        (
+            changed(domain, "/topology/template", json!("/dc-b/vm/rhcos-x")),
+            "TOP-007",
+            vec![at("template"), format!("found {}", domain["topology"]["template"].as_str().unwrap_or_default())],
+        ),
         (
             changed(domain, "/topology/resourcePool", json!("/dc-b/host/cluster-b/Resources/x")),
             "TOP-005",
@@ -59,7 +63,17 @@ fn cases(lab: &Lab, spec: &Value) -> Vec<Case> {
         (changed(domain, "/topology/datacenter", json!("dc-x")), "TOP-001", vec![at("datacenter"), "found dc-b".to_owned()]),
         (changed(domain, "/name", json!("fd-a")), "DOM-001", words(&["spec.failureDomains[fd-a].name: "])),
         (json!({"failureDomains": [pair]}), "DOM-001", words(&["spec.failureDomains[fd-b].region", "those of fd-a"])),
-        (elsewhere(source), "SRC-001", words(&["spec.source.servers: no source", source])),
+        (elsewhere(source), "SRC-001", vec![format!("spec.vcenters[{source}].server: it is where the cluster runs already")]),
+        (
+            json!({"vcenters": [target, {"server": "third.example.com", "datacenters": ["dc"]}], "source": {"servers": ["fourth.example.com"]}}),
+            "SRC-002",
+            words(&[
+                "spec.vcenters: with those of Infrastructure there would be 4 vCenters",
+                source,
+                "third.example.com",
+                "fourth.example.com",
+            ]),
+        ),
         (json!({"credentialsSecret": {"name": "none"}}), "CRD-002", words(&["spec.credentialsSecret.name: Secret none: not there"])),
         (
             json!({"machineSets": [{"name": "lab-x7k2p-worker-a"}]}),
@@ -83,7 +97,7 @@ pub async fn bad_input_is_refused_by_its_field_and_nothing_is_touched(lab: &Lab)
     let known = json!({"stringData": {format!("{number}.username"): source.username, format!("{number}.password"): source.password}});
     kubernetes::merge(&lab.client, SECRET, &ground.namespace, "target", &known).await?;
     for (edit, id, words) in cases(lab, &spec) {
-        let mut whole = json!({"machineSets": null, "controlPlane": null});
+        let mut whole = json!({"machineSets": null, "controlPlane": null, "source": null});
         for key in ["vcenters", "failureDomains", "credentialsSecret", "sourceRetirement"] {
             whole[key] = spec[key].clone();
         }
@@ -95,7 +109,8 @@ pub async fn bad_input_is_refused_by_its_field_and_nothing_is_touched(lab: &Lab)
         assert!(vmi.condition(PreflightPassed.as_str()).is_some_and(|condition| condition.message.contains(id)), "{id}");
     }
 
-    ground.edit(json!({"vcenters": spec["vcenters"], "failureDomains": spec["failureDomains"], "controlPlane": null})).await?;
+    let good = json!({"vcenters": spec["vcenters"], "failureDomains": spec["failureDomains"], "controlPlane": null, "source": null});
+    ground.edit(good).await?;
     let server = &lab.vcenter("b").server;
     for (secret, id, words) in [
         (json!({format!("{server}.password"): null}), "CRD-002", format!("key {server}.password is missing")),
@@ -141,16 +156,10 @@ pub async fn a_move_that_would_leave_a_volume_behind_is_refused_by_its_claim_unt
     ground.leave().await
 }
 
-/// How often the operator's logins were refused by a vCenter.
-async fn refusals(lab: &Lab, vcenter: &str) -> TestResult<u64> {
-    let all = lab.control.get("/sessions").await?;
-    let one = all.as_array().into_iter().flatten().find(|one| one["vcenter"] == vcenter).ok_or("no such vCenter")?;
-    let clients = one["clients"].as_object().into_iter().flatten();
-    Ok(clients.filter(|(name, _)| name.starts_with("vmi-operator/")).filter_map(|(_, count)| count["refusedLogins"].as_u64()).sum())
-}
-
-pub async fn a_wrong_password_is_tried_once_in_all_also_by_a_new_process(lab: &Lab) -> TestResult {
-    let before = refusals(lab, "b").await?;
+/// Besides, a whole operator that is really killed: crate::refused.
+pub async fn a_wrong_password_is_tried_once_in_all_whoever_looks_again(lab: &Lab) -> TestResult {
+    lab.control.post("/calls/reset", &json!({})).await?;
+    let before = refused_logins(lab, "b").await?;
     let target = vcenter(lab, "b")?;
     let ground = Ground::new(lab, "preflight-password", json!({"state": "Running"})).await?;
     let password = |text: &str| json!({"stringData": {format!("{}.password", target.server): text}});
@@ -159,8 +168,8 @@ pub async fn a_wrong_password_is_tried_once_in_all_also_by_a_new_process(lab: &L
     let words = ["spec.credentialsSecret.name: ", &format!("refuses the user {}", target.username)];
     let alone = Alone::run(&ground, Preflight::default()).await?;
     until_check(&ground, "CRD-001", Blocking, &words).await?;
-    assert_eq!(refusals(lab, "b").await?, before + 1);
-    // A new look of the same process, then two of a new one: none of them tries again.
+    assert_eq!(refused_logins(lab, "b").await?, before + 1);
+    // A new look of the same controller, then two of a new one: none of them tries again.
     ground.edit(json!({"health": {"quietPeriod": "4s"}})).await?;
     until_check(&ground, "CRD-001", Blocking, &words).await?;
     alone.kill().await;
@@ -169,11 +178,13 @@ pub async fn a_wrong_password_is_tried_once_in_all_also_by_a_new_process(lab: &L
         ground.edit(json!({"health": {"quietPeriod": seconds}})).await?;
         until_check(&ground, "CRD-001", Blocking, &words).await?;
     }
-    assert_eq!(refusals(lab, "b").await?, before + 1);
+    assert_eq!(refused_logins(lab, "b").await?, before + 1);
 
     kubernetes::merge(&lab.client, SECRET, &ground.namespace, "target", &password(&target.password)).await?;
     until_check(&ground, "CRD-001", Passed, &[]).await?;
-    assert_eq!(refusals(lab, "b").await?, before + 1);
+    assert_eq!(refused_logins(lab, "b").await?, before + 1);
+    only_looked(lab).await?;
+    assert_eq!(stray_writes(lab)?, Vec::<String>::new());
     alone.finish(&ground).await?;
     ground.leave().await
 }
@@ -201,8 +212,10 @@ pub async fn a_certificate_that_is_not_trusted_is_shown_and_can_be_pinned(lab: &
 }
 
 pub async fn what_the_user_may_not_do_and_tags_in_the_way_are_named(lab: &Lab) -> TestResult {
-    let fault = json!({"kind": "privileges", "missing": ["Folder.Create", "Network.Assign"]});
-    lab.control.post("/vcenters/b/faults", &fault).await?;
+    lab.control.post("/calls/reset", &json!({})).await?;
+    let missing = |names: &[&str]| json!({"kind": "privileges", "missing": names});
+    lab.control.post("/vcenters/b/faults", &missing(&["Folder.Create", "Network.Assign"])).await?;
+    lab.control.post("/vcenters/a/faults", &missing(&["InventoryService.Tagging.AttachTag"])).await?;
     let tag = json!({"category": "openshift-region", "tag": "region-other", "type": "Datacenter", "object": "dc-b"});
     let ground = Ground::new(lab, "preflight-rights", json!({})).await?;
     let alone = Alone::run(&ground, Preflight::default()).await?;
@@ -214,7 +227,13 @@ pub async fn what_the_user_may_not_do_and_tags_in_the_way_are_named(lab: &Lab) -
     )
     .await?;
     assert!(!said.contains("Folder.Delete"), "{said}");
-    lab.control.delete("/vcenters/b/faults").await?;
+    let at = format!("vCenter {}, /: the user lacks InventoryService.Tagging.AttachTag;", lab.vcenter("a").server);
+    let said = until_check(&ground, "PRV-002", Blocking, &[&at]).await?;
+    assert!(!said.contains("CreateTag"), "{said}");
+    only_looked(lab).await?;
+    for vcenter in ["a", "b"] {
+        lab.control.delete(&format!("/vcenters/{vcenter}/faults")).await?;
+    }
 
     lab.control.post("/vcenters/b/tags", &tag).await?;
     ground.edit(json!({"health": {"quietPeriod": "4s"}})).await?;
