@@ -12,6 +12,7 @@ pub mod calls;
 pub mod change;
 pub mod context;
 pub mod credentials;
+pub mod drift;
 pub mod driver;
 pub mod failure;
 pub mod followers;
