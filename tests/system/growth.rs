@@ -3,6 +3,7 @@
 use kube::api::PostParams;
 use serde_json::json;
 use vmi_kit::credentials::COMPONENT_SECRETS;
+use vmi_kit::{OWN, Touch};
 use vmi_lab::cluster::{self, crds};
 use vmi_lab::control_plane;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, MACHINE_SET, NAMESPACE as NAMESPACE_KIND, SECRET, VMI};
@@ -185,4 +186,15 @@ async fn grown_by_hand(lab: &Lab) -> TestResult {
     assert!(failed.is_empty(), "{failed:#?}");
     assert_eq!(virtual_machines(lab, "b").await?, Vec::<String>::new());
     no_password_in(&site, &checks)
+}
+
+pub async fn everything_that_a_controller_writes_is_in_a_dump_so_that_a_way_back_that_leaves_it_is_noticed() -> TestResult {
+    // They come and go by themselves, or are the operator's own.
+    let passing = |touch: &Touch| touch.namespace == OWN || ["pods", "leases", "events"].contains(&touch.kind.plural);
+    let written: Vec<Touch> = vmi::operator::touches().into_iter().filter(|touch| !touch.writes.is_empty() && !passing(touch)).collect();
+    assert!(written.len() > 10, "{written:?}");
+    let has = |touch: &&Touch| Dump::has(touch.kind.group, touch.kind.plural, touch.namespace, touch.name);
+    let missing: Vec<&Touch> = written.iter().filter(|touch| !has(touch)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    Ok(())
 }

@@ -12,7 +12,7 @@ use vmi_kit::kind::{CONFIG_MAP, LEASE, SECRET};
 use vmi_kit::leader::{self, Timing};
 use vmi_kit::saved;
 use vmi_kit::turn::Turn;
-use vmi_kit::{Controller, Migration, Reading, Report, Seen, Step, Stop, Touch, Wake, Writer, take};
+use vmi_kit::{Controller, Migration, OWN, Reading, Report, Seen, Step, Stop, Touch, Wake, Writer, reads, take};
 use vmi_lab::kubernetes;
 
 use crate::support::alone::{Alone, Ground, NAME};
@@ -25,7 +25,11 @@ struct Toy;
 
 impl Controller for Toy {
     const NAME: graph::Controller = graph::Controller::VcenterPrep;
-    const TOUCHES: &'static [Touch] = &[];
+    const TOUCHES: &'static [Touch] = &[
+        reads(CONFIG_MAP).within(OWN).writes(&["create", "delete"]),
+        // What is saved before the first write.
+        reads(SECRET).within(OWN).writes(&["create", "patch"]),
+    ];
 
     async fn reconcile(&self, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
         take(&MakeConfigMap, m, report).await
@@ -69,6 +73,10 @@ impl Step for MakeConfigMap {
             }
         }
         Ok(())
+    }
+
+    fn drifted(&self, m: &Migration) -> Option<String> {
+        m.get(CONFIG_MAP, &m.cx.namespace, "toy").is_none().then(|| "the ConfigMap toy is gone".to_owned())
     }
 }
 
@@ -160,7 +168,7 @@ struct Idle;
 
 impl Controller for Idle {
     const NAME: graph::Controller = graph::Controller::VcenterPrep;
-    const TOUCHES: &'static [Touch] = &[];
+    const TOUCHES: &'static [Touch] = Toy::TOUCHES;
 
     async fn reconcile(&self, _: &Migration, _: &mut Report) -> Result<Wake, Stop> {
         Ok(None)
@@ -230,4 +238,63 @@ pub async fn an_original_is_saved_once_whatever_others_save_meanwhile(lab: &Lab)
         assert_eq!(saved::read(&secret, key), wanted.map(|text| json!(text)), "{key}");
     }
     Ok(api.delete(&saved::secret_name("kit"), &kube::api::DeleteParams::default()).await.map(drop)?)
+}
+
+pub async fn what_others_change_of_a_finished_step_is_shown_until_it_is_mended_or_taken_over_and_never_repaired(lab: &Lab) -> TestResult {
+    let ground = Ground::new(lab, "kit-drift", json!({})).await?;
+    ground.start("native").await?;
+    ground.done(&[StepName::ClusterVersionFrozen, StepName::InfrastructureUnlocked, StepName::ControlPlaneSetSaved]).await?;
+    let alone = Alone::run(&ground, Toy).await?;
+    let done = ground.until_condition(STEP, "True", "Attached").await?.condition(STEP.as_str()).cloned().ok_or("no condition")?;
+    let gone = || kubernetes::delete(&lab.client, kubernetes::CONFIG_MAP, &ground.namespace, "toy");
+    gone().await?;
+    let vmi = ground.until_condition(STEP, "True", "Drifted").await?;
+    let shown = vmi.condition(STEP.as_str()).cloned().ok_or("no condition")?;
+    assert!(shown.message.starts_with("the ConfigMap toy is gone; ") && shown.message.contains("put it back by hand"), "{}", shown.message);
+    assert_eq!(shown.last_transition_time, done.last_transition_time, "it was True all the time");
+    assert_eq!(shown.observed_generation, vmi.metadata.generation);
+    let step = vmi.step(STEP).ok_or("no step")?;
+    assert_eq!((step.state, step.attempts, step.message.as_str()), (StepState::Done, 1, done.message.as_str()));
+    assert!(step.log.iter().any(|line| line.ends_with("the ConfigMap toy is gone")), "{:?}", step.log);
+
+    // An edit restamps it, and a restart knows it: neither repairs it or tells of it again.
+    ground.edit(json!({"health": {"quietPeriod": "4s"}})).await?;
+    let generation = ground.vmi().await?.metadata.generation;
+    let restamped = ground
+        .until("the drift to be restamped", |vmi| match vmi.condition(STEP.as_str()) {
+            Some(condition) if condition.observed_generation == generation && condition.reason == "Drifted" => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    alone.finish(&ground).await?;
+    let alone = Alone::run(&ground, Toy).await?;
+    assert!(!made(&ground).await?, "a drift was repaired");
+    kubernetes::apply(&lab.client, "test", &config_map(&ground.namespace)).await?;
+    let mended = ground.until_condition(STEP, "True", "Attached").await?;
+    assert_eq!(mended.condition(STEP.as_str()).map(|condition| &condition.message), Some(&done.message));
+    let lines = |vmi: &vmi_crds::VSphereMigrationInfra| vmi.step(STEP).map_or(0, |step| step.log.len());
+    assert_eq!(lines(&mended), lines(&restamped) + 1, "{:?}", mended.step(STEP));
+
+    // On the way back it is not looked for, also while others come first.
+    ground.done(&[StepName::CredentialsAdded, StepName::InfrastructureExtended, StepName::CloudConfigExtended]).await?;
+    gone().await?;
+    ground.until_condition(STEP, "True", "Drifted").await?;
+    ground.edit(json!({"state": "RollingBack"})).await?;
+    let waits = ground.until_condition(STEP, "True", "Attached").await?;
+    assert_eq!(waits.condition(STEP.as_str()).map(|condition| &condition.message), Some(&done.message));
+    ground
+        .report(
+            "config-rewrite",
+            json!({}),
+            &[
+                (StepName::CredentialsAdded, "True", "Done", "Done"),
+                (StepName::InfrastructureExtended, "False", "Undone", "Undone"),
+                (StepName::CloudConfigExtended, "False", "Undone", "Undone"),
+            ],
+        )
+        .await?;
+    ground.undone(&[StepName::PodsRestarted, StepName::PodsHealthy]).await?;
+    ground.until_condition(STEP, "False", "Undone").await?;
+    alone.finish(&ground).await?;
+    ground.leave().await
 }

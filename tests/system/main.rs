@@ -136,6 +136,7 @@ fn all() -> Suite {
         a_move_with_zones_ends_well,
         a_move_with_secrets_made_by_hand_ends_well,
         a_move_to_two_vcenters_ends_well,
+        a_growth_by_two_vcenters_ends_well,
         an_ancient_move_ends_well,
         a_large_boot_ends_well,
         a_native_rehearsal_that_is_turned_back_ends_where_it_began,
@@ -164,15 +165,20 @@ fn all() -> Suite {
         a_paused_step_changes_nothing_until_it_is_resumed,
         a_write_is_not_made_when_the_vmi_has_changed_its_mind,
         a_killed_step_goes_on_from_what_it_sees,
+        what_others_change_of_a_finished_step_is_shown_until_it_is_mended_or_taken_over_and_never_repaired,
     });
     in_lab!(suite, "plain", Depth::Quick, kit::{an_original_is_saved_once_whatever_others_save_meanwhile});
     in_lab!(suite, "plain", Depth::Ci, kit::{one_process_leads_at_a_time_and_the_next_takes_over});
     alone!(suite, Depth::Ci, growth::{a_cluster_grown_by_hand_passes_the_verdict});
+    alone!(suite, Depth::Quick, growth::{
+        everything_that_a_controller_writes_is_in_a_dump_so_that_a_way_back_that_leaves_it_is_noticed,
+    });
     alone!(suite, Depth::Ci, rollback::{
         a_growth_can_be_turned_back_from_every_step,
         a_move_can_be_turned_back_while_machines_are_replaced,
     });
     alone!(suite, Depth::Full, rollback::{
+        a_legacy_growth_can_be_turned_back_from_every_step,
         a_move_can_be_turned_back_before_machines_are_replaced,
         a_legacy_move_can_be_turned_back_before_machines_are_replaced,
         a_legacy_move_can_be_turned_back_while_machines_are_replaced,

@@ -162,6 +162,10 @@ pub async fn a_move_to_two_vcenters_ends_well() -> TestResult {
     whole("two-targets", &[], 20).await
 }
 
+pub async fn a_growth_by_two_vcenters_ends_well() -> TestResult {
+    whole("two-targets", &["--keep-source"], 12).await
+}
+
 pub async fn an_ancient_move_ends_well() -> TestResult {
     whole("ancient", &[], 20).await
 }

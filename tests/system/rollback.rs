@@ -14,6 +14,10 @@ pub async fn a_growth_can_be_turned_back_from_every_step() -> TestResult {
     every("native", SourceRetirement::Keep, |_| true).await
 }
 
+pub async fn a_legacy_growth_can_be_turned_back_from_every_step() -> TestResult {
+    every("legacy-yaml", SourceRetirement::Keep, |_| true).await
+}
+
 pub async fn a_move_can_be_turned_back_while_machines_are_replaced() -> TestResult {
     every("native", SourceRetirement::Remove, |step| step >= StepName::WorkersReady).await
 }

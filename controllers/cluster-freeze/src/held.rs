@@ -131,7 +131,8 @@ impl Held {
         matches!(self.place, Place::Entry { .. })
     }
 
-    fn label(&self) -> String {
+    /// What it is called within the object.
+    pub fn label(&self) -> String {
         match &self.place {
             Place::Field(pointer) => pointer.trim_start_matches("/spec/").replace('/', ".").replace("~1", "/"),
             Place::Entry { by, .. } => {
@@ -233,7 +234,8 @@ fn wrapped(document: &Value, pointer: &str, value: Value) -> (String, Value) {
     (pointer.to_owned(), value)
 }
 
-fn unescaped(name: &str) -> String {
+/// A part of a pointer as it is called in the object.
+pub fn unescaped(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 

@@ -7,6 +7,7 @@
 //! Gives up when: there is no cluster version operator to hold (FRZ-002), the addition is refused for another reason than the rules
 //! (FRZ-003), what was saved is lost or cannot be read (FRZ-004, FRZ-005); a hold that others take away is FRZ-001.
 
+pub mod by_hand;
 mod control_plane_set;
 mod held;
 mod ledger;

@@ -13,6 +13,7 @@ pub mod change;
 pub mod context;
 pub mod credentials;
 pub mod denials;
+pub mod drift;
 pub mod driver;
 pub mod failure;
 pub mod followers;

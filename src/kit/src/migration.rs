@@ -99,9 +99,21 @@ impl Migration {
 
     /// What this migration saved under the key before it was changed. An earlier one of the same name does not count.
     pub fn saved(&self, key: &str) -> Option<Value> {
+        let secret = self.saved_originals()?;
+        crate::saved::read(&secret, key)
+    }
+
+    /// Whether this migration saved anything under a key that begins so.
+    pub fn saved_any(&self, prefix: &str) -> bool {
+        let secret = self.saved_originals();
+        let keys = secret.as_ref().and_then(|secret| secret.data["data"].as_object());
+        keys.is_some_and(|keys| keys.keys().any(|key| key.starts_with(prefix)))
+    }
+
+    fn saved_originals(&self) -> Option<Arc<DynamicObject>> {
         let secret = self.get(SECRET, &self.cx.namespace, &crate::saved::secret_name(&self.name()))?;
         secret.annotations().get(crate::saved::OWNER).filter(|owner| **owner == self.uid())?;
-        crate::saved::read(&secret, key)
+        Some(secret)
     }
 
     /// Every password that a vCenter refused to any step of any migration here.

@@ -40,6 +40,17 @@ pub trait Step: Sync {
         None
     }
 
+    /// Of a step that is done: what others have changed of what it left, if that leaves it done. Told from the cache alone, and only
+    /// of objects that the step itself has to look after: copies follow in their own time.
+    fn drifted(&self, _m: &Migration) -> Option<String> {
+        None
+    }
+
+    /// Of a step that is done: the reason it ended with, for when a drift is over.
+    fn ended(&self, _m: &Migration) -> &'static str {
+        Self::NAME.step().turns_true.last().map_or("Done", |way| way.reason)
+    }
+
     /// How long this attempt may take, where that depends on the vmi.
     fn deadline(&self, _m: &Migration) -> Duration {
         Self::DEADLINE
@@ -118,6 +129,7 @@ pub async fn take<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Resu
         Turn::Plan => plan(step, m, report).await,
         Turn::Waits(whom) => {
             let message = format!("waits for {whom}");
+            crate::drift::look(step, m, report);
             let entry = report.step(name);
             if m.vmi.spec.state == vmi_crds::spec::State::Paused {
                 try_anew(entry);
@@ -170,7 +182,10 @@ fn rest<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<Wake, S
                 failure("FRZ-001", what, "find out who took it away, then set spec.state to Paused and to Running again to take it back");
             fail(m, report, name, "TakenAway", found);
         }
-        None if report.condition_is(name.as_str(), &status) || m.vmi.over() => report.condition(name.as_str(), &status, &reason, &message),
+        None if report.condition_is(name.as_str(), &status) || m.vmi.over() => {
+            report.condition(name.as_str(), &status, &reason, &message);
+            crate::drift::look(step, m, report);
+        }
         // The cached vmi is older than what this process has reported.
         None => {}
     }
@@ -185,6 +200,7 @@ async fn stopped<S: Step>(step: &S, m: &Migration, report: &mut Report, why: Sto
         Stopped::Held => "the migration is held: see the condition Held".to_owned(),
         Stopped::Paused | Stopped::Failed => "paused by spec.state; nothing is changed meanwhile".to_owned(),
     };
+    crate::drift::look(step, m, report);
     // A new attempt begins when the user resumes.
     let entry = report.step(name);
     if entry.state == StepState::Failed || why == Stopped::Paused {

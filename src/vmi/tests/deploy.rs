@@ -18,6 +18,9 @@ const WATCHED: [&str; 7] = [
     "openshift-machine-api",
     "openshift-machine-config-operator",
 ];
+/// Whose pods are replaced when the configuration changes; those of the others only tell how they are.
+const REPLACED: [&str; 4] =
+    ["openshift-cloud-controller-manager", "openshift-cluster-csi-drivers", "openshift-cluster-storage-operator", "openshift-machine-api"];
 const SECRETS: [(&str, &str); 6] = [
     ("kube-system", "vsphere-creds"),
     ("openshift-cloud-controller-manager", "vsphere-cloud-credentials"),
@@ -27,6 +30,8 @@ const SECRETS: [(&str, &str); 6] = [
     ("openshift-machine-api", "vsphere-cloud-credentials"),
 ];
 
+/// Only where the cluster API is switched on: no watch is kept of it.
+const CLUSTER_API: &str = "openshift-cluster-api";
 /// Made by the CSI driver's operator, and only looked at.
 const CSI_CONFIG: (&str, &str) = ("openshift-cluster-csi-drivers", "vsphere-csi-config-secret");
 
@@ -202,7 +207,8 @@ fn secrets_of_others_are_known_by_name_and_none_is_made_or_deleted() {
             assert!(!grant.writes(), "{grant:?}");
             continue;
         }
-        assert_eq!(grant.verbs, ["get", "list", "watch", "update", "patch"], "{grant:?}");
+        let verbs: &[&str] = if namespace == CLUSTER_API { &["get", "update"] } else { &["get", "list", "watch", "update"] };
+        assert_eq!(grant.verbs, verbs, "{grant:?}");
         named.insert(place);
     }
     assert_eq!(named, SECRETS.map(|(namespace, name)| (namespace.to_owned(), name.to_owned())).into());
@@ -215,9 +221,8 @@ fn pods_are_deleted_only_where_pods_know_the_vcenters() {
         let holds = |grant: &&Grant| grant.resources.iter().any(|name| name == resource) && grant.verbs.iter().any(|word| word == verb);
         grants.iter().filter(holds).map(|grant| grant.namespace.clone().unwrap_or_default()).collect::<BTreeSet<_>>()
     };
-    let watched: BTreeSet<String> = WATCHED.map(str::to_owned).into();
-    assert_eq!(of("pods", "delete"), watched);
-    assert_eq!(of("pods/log", "get"), watched);
+    assert_eq!(of("pods", "delete"), REPLACED.map(str::to_owned).into());
+    assert_eq!(of("pods/log", "get"), WATCHED.map(str::to_owned).into());
     assert_eq!(of("vspheremigrationinfra", "get"), BTreeSet::from([OWN.to_owned()]));
 }
 
@@ -241,6 +246,58 @@ fn only_the_legacy_overlay_may_stop_the_cluster_version_operator_and_change_defi
             );
         }
     }
+}
+
+/// What is granted although no controller's touches say so: namespace, resource, name, verbs, and who needs it.
+const BESIDES: &[(&str, &str, &str, &[&str], &str)] = &[
+    (OWN, "vspheremigrationinfra", "", &["patch"], "the summary holds on to a vmi by a finalizer"),
+    (OWN, "vspheremigrationinfra/status", "", &["patch"], "every controller reports"),
+    (OWN, "leases", "vmi-operator", &["get", "update"], "the process that leads; both Leases are created"),
+    (OWN, "events", "", &["create", "patch"], "every controller tells of its steps"),
+    ("", "tokenreviews", "", &["create"], "who asks for metrics"),
+    ("", "subjectaccessreviews", "", &["create"], "whether they may"),
+    (CLUSTER_API, "secrets", "capv-manager-bootstrap-credentials", &["get", "update"], "where a CredentialsRequest names it"),
+];
+
+#[test]
+fn everything_that_is_granted_is_touched_or_needed_by_the_operator_itself() {
+    let touches = vmi::operator::touches();
+    let mut idle = BTreeSet::new();
+    let mut used = BTreeSet::new();
+    for grant in grants(&[objects("overlays/legacy"), objects("optional/cluster-api")].concat()) {
+        let namespace = grant.namespace.as_deref().unwrap_or_default();
+        // No name: all of them.
+        let names = if grant.names.is_empty() { vec![String::new()] } else { grant.names.clone() };
+        for ((group, resource), (name, verb)) in
+            pairs(&grant.groups, &grant.resources).flat_map(|what| pairs(&names, &grant.verbs).map(move |how| (what, how)))
+        {
+            let touched = touches.iter().any(|touch| {
+                let here = if touch.namespace == vmi_kit::OWN { OWN } else { touch.namespace };
+                let does = match resource.strip_suffix("/log") {
+                    Some(plural) => plural == touch.kind.plural && verb == "get" && touch.writes.contains(&"log"),
+                    None => {
+                        let reads = ["get", "list", "watch"].contains(&verb.as_str());
+                        resource == touch.kind.plural && (reads || touch.writes.contains(&verb.as_str()))
+                    }
+                };
+                // What is created has no name yet.
+                does && here == namespace && group == touch.kind.group && (touch.name.is_empty() || touch.name == name || verb == "create")
+            });
+            let besides = BESIDES.iter().position(|(here, what, which, verbs, _)| {
+                *here == namespace && what == resource && which == name && verbs.contains(&verb.as_str())
+            });
+            used.extend(besides.filter(|_| !touched));
+            if !touched && besides.is_none() {
+                idle.insert(format!("{verb} {resource}.{group} {namespace}/{name}"));
+            }
+        }
+    }
+    assert!(idle.is_empty(), "granted, but nobody needs it:\n{}", idle.into_iter().collect::<Vec<_>>().join("\n"));
+    assert_eq!(used.len(), BESIDES.len(), "an exception that is none: {used:?}");
+}
+
+fn pairs<'a>(one: &'a [String], other: &'a [String]) -> impl Iterator<Item = (&'a String, &'a String)> {
+    one.iter().flat_map(move |first| other.iter().map(move |second| (first, second)))
 }
 
 #[test]

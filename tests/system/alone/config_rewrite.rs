@@ -3,10 +3,13 @@
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use vmi_config_rewrite::ConfigRewrite;
+use vmi_crds::VSphereMigrationInfra;
+use vmi_crds::graph::StepName;
 use vmi_crds::graph::StepName::{
     CloudConfigExtended, ClusterVersionFrozen, ControlPlaneSetSaved, CredentialsAdded, FolderCreated, InfrastructureExtended,
     InfrastructureUnlocked, PodsHealthy, PodsRestarted, TagsAttached,
 };
+use vmi_crds::status::StepState;
 use vmi_kit::Reading;
 use vmi_kit::credentials::COMPONENT_SECRETS;
 use vmi_lab::kubernetes::{
@@ -209,6 +212,40 @@ pub async fn what_others_changed_in_infrastructure_and_the_cloud_configuration_s
     let vsphere = part(lab, INFRASTRUCTURE, ("", "cluster"), "/spec/platformSpec/vsphere").await?;
     assert_eq!(servers(&vsphere["failureDomains"], "name").last().map(String::as_str), Some("theirs"));
     assert_eq!(vsphere["failureDomains"].as_array().map(Vec::len), Some(2), "the one that was added here is gone");
+    alone.finish(&ground).await?;
+    put_back(lab, &before).await?;
+    ground.leave().await
+}
+
+pub async fn what_others_take_away_of_the_target_is_shown_and_left_and_forgotten_once_it_is_back(lab: &Lab) -> TestResult {
+    const STEPS: [StepName; 3] = [CredentialsAdded, InfrastructureExtended, CloudConfigExtended];
+    let before = dump(lab).await?;
+    let b = &lab.vcenter("b").server;
+    let ground = Ground::new(lab, "rewrite-drift", json!({})).await?;
+    prepared(&ground).await?;
+    let alone = Alone::run(&ground, ConfigRewrite).await?;
+    let done = ground.until_condition(CloudConfigExtended, "True", "Extended").await?;
+    let grown = dump(lab).await?;
+
+    put_back(lab, &before).await?;
+    for (step, what) in [
+        (CredentialsAdded, format!("Secret kube-system/vsphere-creds does not hold the pair of {b} any more")),
+        (InfrastructureExtended, format!("Infrastructure cluster does not list vCenter {b}, failure domain fd-b any more")),
+        (CloudConfigExtended, format!("ConfigMap openshift-config/cloud-provider-config does not list {b} any more")),
+    ] {
+        let vmi = ground.until_condition(step, "True", "Drifted").await?;
+        let condition = vmi.condition(step.as_str()).ok_or("no condition")?;
+        assert!(condition.message.starts_with(&what) && condition.message.contains("by hand"), "{}", condition.message);
+        assert_eq!((vmi.step_state(step), condition.observed_generation), (StepState::Done, vmi.metadata.generation));
+    }
+    assert!(before == dump(lab).await?, "a drift was repaired");
+
+    put_back(lab, &grown).await?;
+    for (step, reason) in STEPS.into_iter().zip(["Added", "Extended", "Extended"]) {
+        let vmi = ground.until_condition(step, "True", reason).await?;
+        let message = |vmi: &VSphereMigrationInfra| vmi.condition(step.as_str()).map(|condition| condition.message.clone());
+        assert_eq!(message(&vmi), message(&done), "{step}");
+    }
     alone.finish(&ground).await?;
     put_back(lab, &before).await?;
     ground.leave().await

@@ -67,6 +67,7 @@ pub fn add(suite: &mut Suite) {
         what_others_changed_in_infrastructure_and_the_cloud_configuration_survives_the_way_back,
         the_way_back_waits_for_whoever_uses_the_target_and_goes_on_when_they_left,
         a_target_that_is_there_already_is_left_on_the_way_back,
+        what_others_take_away_of_the_target_is_shown_and_left_and_forgotten_once_it_is_back,
         // Last: what it is denied stays in the lab's audit log.
         a_secret_that_may_not_be_read_is_named_with_the_command_that_allows_it,
     });

@@ -211,12 +211,11 @@ impl Alone {
     /// Runs the controller on the ground.
     pub async fn run<C: Controller>(ground: &Ground<'_>, controller: C) -> TestResult<Alone> {
         let user = format!("alone-{}", C::NAME);
-        for object in rights(&user, &ground.namespace, C::TOUCHES) {
+        let touches: Vec<Touch> = C::TOUCHES.iter().copied().chain([reads(kind::VMI).within(OWN)]).collect();
+        for object in rights(&user, &ground.namespace, &touches) {
             kubernetes::apply(&ground.lab.client, "test", &object).await?;
         }
         let client = impersonating(ground.lab, &user).await?;
-        let own = [reads(kind::VMI).within(OWN), reads(kind::SECRET).within(OWN), reads(kind::CONFIG_MAP).within(OWN)];
-        let touches: Vec<Touch> = C::TOUCHES.iter().chain(&own).copied().collect();
         let cache = Cache::start(&client, &ground.namespace, &touches);
         let (_leads, leads) = watch::channel(true);
         let context = Context::new(client, cache, &ground.namespace, Metrics::new()?, leads);
@@ -263,10 +262,15 @@ async fn impersonating(lab: &Lab, user: &str) -> TestResult<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// Roles for exactly what is touched. `log` among the writes means reading logs. In its own namespace a controller may do anything.
+/// Roles for exactly what is touched. `log` among the writes means reading logs. In its own namespace every controller may besides
+/// read the vmi, report and tell of it.
 fn rights(user: &str, own: &str, touches: &[Touch]) -> Vec<Value> {
     let mut rules: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    for touch in touches.iter().filter(|touch| touch.namespace != OWN) {
+    let reports = json!({"apiGroups": [kind::VMI.group], "resources": [format!("{}/status", kind::VMI.plural)], "verbs": ["patch"]});
+    let tells = json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]});
+    rules.insert(own, vec![reports, tells]);
+    for touch in touches {
+        let namespace = if touch.namespace == OWN { own } else { touch.namespace };
         let verbs: Vec<&str> =
             ["get", "list", "watch"].into_iter().chain(touch.writes.iter().copied().filter(|verb| *verb != "log")).collect();
         let mut rule = json!({"apiGroups": [touch.kind.group], "resources": [touch.kind.plural], "verbs": verbs});
@@ -274,12 +278,11 @@ fn rights(user: &str, own: &str, touches: &[Touch]) -> Vec<Value> {
         if !touch.name.is_empty() && !touch.writes.contains(&"create") {
             rule["resourceNames"] = json!([touch.name]);
         }
-        rules.entry(touch.namespace).or_default().push(rule);
+        rules.entry(namespace).or_default().push(rule);
         if touch.writes.contains(&"log") {
-            rules.entry(touch.namespace).or_default().push(json!({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}));
+            rules.entry(namespace).or_default().push(json!({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}));
         }
     }
-    rules.entry(own).or_default().push(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
     let mut objects = Vec::new();
     for (namespace, rules) in rules {
         let prefix = if namespace.is_empty() { "Cluster" } else { "" };

@@ -24,7 +24,8 @@ const POLICY: &str = "node-disruption-policy";
 const POOLS: &str = "machine-config-pools";
 /// What this step saves besides the control plane machine set, in the order of its release.
 pub const KEYS: &[&str] = &[HEALTH_CHECKS, AUTOSCALER, BOOT_IMAGES, POLICY, POOLS];
-const SET: &str = "cpms";
+/// Under which the control plane machine set is saved.
+pub const SET: &str = "cpms";
 const SET_GONE: &str = "cpms-deleted";
 const SET_OBJECT: &str = "ControlPlaneMachineSet openshift-machine-api/cluster";
 

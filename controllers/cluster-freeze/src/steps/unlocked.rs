@@ -73,6 +73,11 @@ fn key(crd: &str) -> String {
     format!("crd-{crd}")
 }
 
+/// What this step saves.
+pub fn keys() -> impl Iterator<Item = String> {
+    LOCKED.iter().map(|(name, _)| key(name))
+}
+
 /// In Keep nothing more is written where the target is there already, unless something was held for it.
 fn needed(m: &Migration, spec: &Value) -> Result<bool, Stop> {
     let held = LOCKED.iter().any(|(name, _)| m.saved(&key(name)).is_some());
@@ -123,7 +128,7 @@ fn against(m: &Migration, name: &str, spec: &str) -> Vec<Held> {
 
 /// What is left to be changed until both CRDs are as they were.
 pub fn release(m: &Migration) -> Result<Release, Stop> {
-    let keys: Vec<String> = LOCKED.iter().map(|(name, _)| key(name)).collect();
+    let keys: Vec<String> = keys().collect();
     Release::of(m, keys.iter().map(String::as_str))
 }
 

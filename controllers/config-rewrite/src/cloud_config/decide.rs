@@ -72,6 +72,16 @@ fn told(vcenter: &NewVcenter) -> String {
     format!("{} is listed (datacenters {}){trust}", vcenter.server, vcenter.datacenters.join(", "))
 }
 
+/// What the configuration no longer says of the targets, if anything. How it says the rest is for whoever edits it.
+pub fn lost(found: &Config, targets: &[&str]) -> Option<String> {
+    let listed = match cloud_config::vcenters(&found.text) {
+        Err(refused) => return Some(format!("cannot be read any more: {refused}")),
+        Ok(listed) => listed,
+    };
+    let gone: Vec<&str> = targets.iter().copied().filter(|target| listed.iter().all(|there| there.server != *target)).collect();
+    (!gone.is_empty()).then(|| format!("does not list {} any more", gone.join(", ")))
+}
+
 /// The configuration as the way back leaves it.
 #[derive(PartialEq, Eq)]
 pub struct Restored {

@@ -83,8 +83,7 @@ impl Step for CloudConfigExtended {
         Ok(match followers::together(followers::copies_name(m, &targets)) {
             Err(behind) => Seen::waiting(format!("waits for {behind}")),
             Ok(missing) => {
-                let reason = if m.saved(SAVED).is_some() { "Extended" } else { "AlreadyThere" };
-                Seen::done(reason, format!("the cloud configuration and its copies name {}{missing}", targets.join(", ")))
+                Seen::done(self.ended(m), format!("the cloud configuration and its copies name {}{missing}", targets.join(", ")))
             }
         })
     }
@@ -129,6 +128,21 @@ impl Step for CloudConfigExtended {
         }
         writer.replace(CONFIG_MAP, map, &act.what).await?;
         Ok(())
+    }
+
+    fn drifted(&self, m: &Migration) -> Option<String> {
+        // Where Infrastructure names none, that is told by whoever has to read it.
+        let place = place(m).ok()?;
+        let object = format!("ConfigMap {NAMESPACE}/{}", place.name);
+        let what = match read(m, &place) {
+            None => format!("key {} of {object} is gone", place.key),
+            Some((_, found)) => format!("{object} {}", decide::lost(&found, &m.targets())?),
+        };
+        Some(format!("{what} (oc -n {NAMESPACE} get configmap {} -o yaml)", place.name))
+    }
+
+    fn ended(&self, m: &Migration) -> &'static str {
+        if m.saved(SAVED).is_some() { "Extended" } else { "AlreadyThere" }
     }
 
     fn stuck(&self, _m: &Migration) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use vmi_intent::cloud_config::{NewVcenter, vcenters};
 
-use super::decide::{Config, Saved, Wanted, extend, restore};
+use super::decide::{Config, Saved, Wanted, extend, lost, restore};
 
 const SALT: &str = "uid";
 const TEXT: &str = "global:\n  secretName: vsphere-creds\n  secretNamespace: kube-system\nvcenter:\n  a.example:\n    server: a.example\n    datacenters:\n    - dc-a\n";
@@ -37,6 +37,17 @@ fn the_target_is_listed_and_trusted_and_once_is_enough() {
         ]
     );
     assert!(extend(&next, &wanted()).unwrap().is_none());
+}
+
+#[test]
+fn a_target_that_is_not_listed_any_more_is_told() {
+    let Some((next, _)) = extend(&config(TEXT, None), &wanted()).unwrap() else { panic!("it is not there yet") };
+    let targets = ["b.example"];
+    assert_eq!(lost(&next, &targets), None);
+    let edited = config(&format!("# theirs\n{}", next.text), None);
+    assert_eq!(lost(&edited, &targets), None);
+    assert_eq!(lost(&config(TEXT, None), &targets).as_deref(), Some("does not list b.example any more"));
+    assert!(lost(&config("global: [", None), &targets).is_some_and(|text| text.starts_with("cannot be read any more: ")));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
 use vmi_intent::secret::{self, Data};
-use vmi_kit::credentials::{self, OPERATOR, Place, Secrets};
+use vmi_kit::credentials::{self, COMPONENT_SECRETS, OPERATOR, Place, Secrets};
 use vmi_kit::failure::look;
 use vmi_kit::kind::SECRET;
 use vmi_kit::vcenter::{ROOT_SECRET as ROOT, secret_data};
@@ -25,6 +25,9 @@ use self::pairs::{Pairs, Saved};
 
 /// No watch tells of secrets that the operator was allowed to read for this migration only.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How the keys begin under which pairs are remembered.
+const SAVED: &str = "pair-";
 
 /// Step 4.
 pub struct CredentialsAdded;
@@ -64,8 +67,7 @@ impl Step for CredentialsAdded {
         if !decision.awaited.is_empty() {
             return Ok(waiting(&secrets, &format!("the pair of {servers} to {}", places(&decision.awaited))));
         }
-        let reason = if saved(m, &secrets)?.is_empty() { "AlreadyThere" } else { "Added" };
-        Ok(Seen::done(reason, format!("{} secrets hold the pair of {servers}", secrets.objects.len())))
+        Ok(Seen::done(self.ended(m), format!("{} secrets hold the pair of {servers}", secrets.objects.len())))
     }
 
     async fn observe_undo(&self, m: &Migration) -> Result<Seen<Write>, Stop> {
@@ -100,6 +102,33 @@ impl Step for CredentialsAdded {
         object.data["data"] = act.data.iter().map(|(key, value)| (key.clone(), json!(STANDARD.encode(value)))).collect();
         writer.replace(SECRET, object, &act.what).await?;
         Ok(())
+    }
+
+    /// Of the root, and of those that were written here: any other is a copy.
+    fn drifted(&self, m: &Migration) -> Option<String> {
+        let wanted = wanted(m).unwrap_or_default();
+        let lost = |(namespace, name): (&str, &str)| {
+            let place = (namespace.to_owned(), name.to_owned());
+            let saved: Option<Saved> = m.saved(&saved_key(&place)).and_then(|saved| serde_json::from_value(saved).ok());
+            if saved.is_none() && (namespace, name) != ROOT {
+                return None;
+            }
+            let Some(object) = m.get(SECRET, namespace, name) else {
+                return saved.map(|_| format!("Secret {} is gone", full(&place)));
+            };
+            let words = match pairs::lost(&secret_data(&object), saved.as_ref(), &m.targets(), &wanted, &m.uid()) {
+                (gone, _) if !gone.is_empty() => format!("does not hold the pair of {} any more", gone.join(", ")),
+                (_, changed) if !changed.is_empty() => format!("holds another pair of {} than was written", changed.join(", ")),
+                _ => return None,
+            };
+            Some(format!("Secret {} {words} (oc -n {namespace} describe secret {name})", full(&place)))
+        };
+        let all: Vec<String> = std::iter::once(ROOT).chain(COMPONENT_SECRETS).filter_map(lost).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn ended(&self, m: &Migration) -> &'static str {
+        if m.saved_any(SAVED) { "Added" } else { "AlreadyThere" }
     }
 
     fn stuck(&self, _m: &Migration) -> Vec<String> {
@@ -163,7 +192,7 @@ fn saved(m: &Migration, secrets: &Secrets) -> Result<BTreeMap<Place, Saved>, Sto
 }
 
 fn saved_key((namespace, name): &Place) -> String {
-    format!("pair-{namespace}.{name}")
+    format!("{SAVED}{namespace}.{name}")
 }
 
 fn place_of(object: &DynamicObject) -> Place {

@@ -50,6 +50,26 @@ pub fn remembered(data: &Data, wanted: &Pairs, salt: &str) -> Saved {
     wanted.iter().map(one).collect()
 }
 
+/// Servers whose pair is gone, and those whose pair is another than was written. Of a secret that was not written, only what is gone.
+pub fn lost<'a>(data: &Data, saved: Option<&Saved>, targets: &[&'a str], wanted: &Pairs, salt: &str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let (mut gone, mut changed) = (Vec::new(), Vec::new());
+    for server in targets {
+        let written = saved.and_then(|saved| saved.get(*server));
+        match (raw(data, server), written) {
+            (None, _) => gone.push(*server),
+            (Some(found), Some(written)) if !is_ours(found, written, wanted.get(*server), salt) => changed.push(*server),
+            _ => {}
+        }
+    }
+    (gone, changed)
+}
+
+/// Whether it is the pair that was written, or that of the vmi's own Secret: the password may have been renewed since.
+fn is_ours([username, password]: [&Vec<u8>; 2], written: &SavedPair, wanted: Option<&Pair>, salt: &str) -> bool {
+    fingerprint::of(salt, &[username, password]) == written.wrote
+        || wanted.is_some_and(|pair| pair.username().as_bytes() == username && pair.password().as_bytes() == password)
+}
+
 /// What the way back makes of a secret.
 #[derive(PartialEq, Eq)]
 pub struct TakenBack {
@@ -59,17 +79,17 @@ pub struct TakenBack {
     pub changed_by_others: Vec<String>,
 }
 
-/// Takes back what was written where it still stands. A pair of the vmi's own Secret counts as written too: the password may have
-/// been renewed in between.
+/// Takes back what was written where it still stands.
 pub fn taken_back(data: &Data, saved: &Saved, wanted: &Pairs, salt: &str) -> TakenBack {
     let mut rest = data.clone();
     let mut changed_by_others = Vec::new();
-    for (server, SavedPair { before, wrote }) in saved {
+    for (server, written) in saved {
         let Some([username, password]) = raw(data, server) else { continue };
-        let before =
-            before.as_ref().and_then(|[username, password]| Some([STANDARD.decode(username).ok()?, STANDARD.decode(password).ok()?]));
-        let ours = fingerprint::of(salt, &[username, password]) == *wrote
-            || wanted.get(server).is_some_and(|pair| pair.username().as_bytes() == username && pair.password().as_bytes() == password);
+        let before = written
+            .before
+            .as_ref()
+            .and_then(|[username, password]| Some([STANDARD.decode(username).ok()?, STANDARD.decode(password).ok()?]));
+        let ours = is_ours([username, password], written, wanted.get(server), salt);
         match before {
             Some([old_username, old_password]) if old_username == *username && old_password == *password => {}
             before if ours => {
@@ -172,6 +192,20 @@ mod tests {
             let back = taken_back(&with("user@b", standing), &saved, &wanted("newer"), SALT);
             assert!(back.data == Some(data(&SOURCE)) && back.changed_by_others.is_empty(), "{standing}");
         }
+    }
+
+    #[test]
+    fn a_pair_that_is_gone_or_another_is_told_but_not_one_that_was_renewed() {
+        let saved = remembered(&data(&SOURCE), &wanted("new"), SALT);
+        let look = |data: &Data, saved: Option<&Saved>| lost(data, saved, &["b"], &wanted("newer"), SALT);
+        type Lost<'a> = (Vec<&'a str>, Vec<&'a str>);
+        let (fine, gone, changed): (Lost<'_>, Lost<'_>, Lost<'_>) = ((vec![], vec![]), (vec!["b"], vec![]), (vec![], vec!["b"]));
+        assert_eq!(look(&with("user@b", "new"), Some(&saved)), fine);
+        assert_eq!(look(&with("user@b", "newer"), Some(&saved)), fine, "renewed in the vmi's own Secret too");
+        assert_eq!(look(&with("user@b", "theirs"), Some(&saved)), changed);
+        assert_eq!(look(&data(&SOURCE), Some(&saved)), gone);
+        assert_eq!(look(&with("user@b", "theirs"), None), fine, "what was there before the migration is its owner's");
+        assert_eq!(look(&data(&SOURCE), None), gone);
     }
 
     #[test]

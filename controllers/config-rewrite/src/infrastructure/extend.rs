@@ -69,6 +69,25 @@ pub fn extend(spec: &Value, wanted: &Wanted) -> Result<Option<Extended>, Unfit> 
     Ok(Some(Extended { spec: next, source_only, changes }))
 }
 
+/// What the spec no longer says of what it was made to say, if anything.
+pub fn lost(spec: &Value, wanted: &Wanted) -> Option<String> {
+    let absent = |list: &str, what: &str, wanted: &[Value]| -> Vec<String> {
+        let there = items(spec, list);
+        let absent = wanted.iter().filter(|item| there.iter().all(|found| key(found) != key(item)));
+        absent.map(|item| format!("{what} {}", key(item))).collect()
+    };
+    let mut gone = absent("vcenters", "vCenter", &wanted.vcenters);
+    gone.extend(absent("failureDomains", "failure domain", &wanted.failure_domains));
+    if !gone.is_empty() {
+        return Some(format!("Infrastructure cluster does not list {} any more", gone.join(", ")));
+    }
+    match extend(spec, wanted) {
+        Ok(None) => None,
+        Ok(Some(_)) => Some("Infrastructure cluster does not have the vmi's nodeNetworking any more".to_owned()),
+        Err(unfit) => Some(format!("Infrastructure cluster is not as the vmi made it any more: {unfit}")),
+    }
+}
+
 /// Sets what is absent, leaves what is equal, refuses what differs.
 fn set_node_networking(spec: &mut Value, wanted: Option<&Value>) -> Result<Vec<&'static str>, Unfit> {
     let mut set = Vec::new();

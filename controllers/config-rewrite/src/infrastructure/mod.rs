@@ -75,10 +75,7 @@ impl Step for InfrastructureExtended {
         }
         Ok(match followers::together(vec![followers::controller_config(m, &infrastructure)]) {
             Err(behind) => Seen::waiting(format!("waits for {behind}")),
-            Ok(missing) => {
-                let reason = if m.saved(SAVED).is_some() { "Extended" } else { "AlreadyThere" };
-                Seen::done(reason, format!("Infrastructure lists {}{missing}", m.targets().join(", ")))
-            }
+            Ok(missing) => Seen::done(self.ended(m), format!("Infrastructure lists {}{missing}", m.targets().join(", "))),
         })
     }
 
@@ -124,6 +121,15 @@ impl Step for InfrastructureExtended {
                 writer.delete(CONTROL_PLANE_MACHINE_SET, &set, &format!("delete {SET}, whose failure domains are gone")).await
             }
         }
+    }
+
+    fn drifted(&self, m: &Migration) -> Option<String> {
+        let what = extend::lost(&m.infrastructure()?.data["spec"], &given(m).ok()?)?;
+        Some(format!("{what} (oc get infrastructure cluster -o yaml)"))
+    }
+
+    fn ended(&self, m: &Migration) -> &'static str {
+        if m.saved(SAVED).is_some() { "Extended" } else { "AlreadyThere" }
     }
 
     fn stuck(&self, _m: &Migration) -> Vec<String> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vmi_kit::source::Source;
 
-use super::extend::{Wanted, extend};
+use super::extend::{Wanted, extend, lost};
 use super::retract::{Saved, retract, source_stands};
 
 fn vcenter(server: &str) -> Value {
@@ -49,6 +49,24 @@ fn the_target_follows_the_source_in_one_change_that_keeps_all_the_rest() {
         ["Infrastructure cluster: vCenter b is added", "Infrastructure cluster: failure domain fd-b (region-b/fd-b) of b is added"]
     );
     assert_eq!(extend(&after(), &wanted()), Ok(None), "once is enough");
+}
+
+#[test]
+fn what_is_lost_of_the_target_is_told_and_what_came_besides_is_not() {
+    let told = |spec: &Value| lost(spec, &wanted());
+    assert_eq!(told(&after()), None);
+    assert_eq!(told(&spec(&["a", "b", "c"], &[("fd-a", "a"), ("fd-b", "b"), ("fd-c", "c")])), None);
+    assert_eq!(told(&spec(&["b"], &[("fd-b", "b")])), None, "the source is not this step's");
+    let gone = "Infrastructure cluster does not list vCenter b, failure domain fd-b any more";
+    assert_eq!(told(&before()).as_deref(), Some(gone));
+    assert_eq!(told(&json!({})).as_deref(), Some(gone));
+    let gone = "Infrastructure cluster does not list failure domain fd-b any more";
+    assert_eq!(told(&spec(&["a", "b"], &[("fd-a", "a")])).as_deref(), Some(gone));
+    let mut other = after();
+    other["platformSpec"]["vsphere"]["failureDomains"][1]["zone"] = json!("elsewhere");
+    assert!(told(&other).is_some_and(|text| text.ends_with("zone is \"elsewhere\", wanted \"fd-b\"")), "{:?}", told(&other));
+    let networking = Wanted { node_networking: Some(json!({"internal": {"network": "n"}})), ..wanted() };
+    assert!(lost(&after(), &networking).is_some_and(|text| text.contains("nodeNetworking")));
 }
 
 #[test]

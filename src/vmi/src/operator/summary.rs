@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::spec::{SourceRetirement, State};
-use vmi_crds::status::StepState;
 use vmi_kit::kind::{INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, SECRET};
 use vmi_kit::turn::{rolling_back, undone};
 use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, active, reads, safety, saved, writes};
@@ -28,7 +27,7 @@ pub struct Summary;
 impl Controller for Summary {
     const NAME: graph::Controller = graph::Controller::Summary;
     const TOUCHES: &'static [Touch] = &[
-        reads(INFRASTRUCTURE),
+        reads(INFRASTRUCTURE).named("cluster"),
         reads(MACHINE_CONFIG_POOL),
         reads(LEASE).within(OWN).named(active::NAME),
         reads(SECRET).within(OWN).writes(&["patch"]),
@@ -52,7 +51,7 @@ impl Controller for Summary {
             }),
         );
         report.set("observedGeneration", json!(vmi.metadata.generation));
-        match first_failure(vmi) {
+        match words::first_failure(vmi) {
             Some(failure) => report.set("failure", json!(failure)),
             None => report.unset("failure"),
         }
@@ -81,7 +80,8 @@ impl Outcome {
 
 fn outcome(m: &Migration) -> Outcome {
     let vmi = m.vmi.as_ref();
-    let abandoned = (vmi.spec.state == State::Abandoned).then(|| words::left_behind(vmi));
+    let abandoned =
+        (vmi.spec.state == State::Abandoned).then(|| words::left_behind(vmi, |step| vmi_cluster_freeze::by_hand::release(m, step)));
     Outcome { completed: completed(m), rolled_back: rolled_back(vmi), abandoned }
 }
 
@@ -157,10 +157,8 @@ fn conditions(m: &Migration, report: &mut Report, outcome: &Outcome) {
         "the migration is not paused"
     };
     report.condition("Paused", is(paused), if paused { "Asked" } else { "NotAsked" }, text);
-    match first_failure(vmi) {
-        Some(failure) => report.condition("Degraded", "True", &failure.rule, &format!("{}; {}", failure.message, failure.next)),
-        None => report.condition("Degraded", "False", "AsExpected", "no step has failed"),
-    }
+    let (status, reason, message) = words::degraded(vmi);
+    report.condition("Degraded", status, &reason, &message);
     let (status, reason, message) = progressing(m, outcome);
     report.condition("Progressing", status, reason, &message);
 }
@@ -179,15 +177,10 @@ fn progressing(m: &Migration, outcome: &Outcome) -> (&'static str, &'static str,
             let name = m.cx.vmis().iter().find(|vmi| vmi.uid().as_deref() == other).map(|vmi| vmi.name_any());
             ("False", "AnotherMigrationActive", format!("waits for the migration {} to end", name.as_deref().or(other).unwrap_or_default()))
         }
-        _ if first_failure(vmi).is_some() => ("False", "Failed", "a step has failed: see Degraded".to_owned()),
+        _ if words::first_failure(vmi).is_some() => ("False", "Failed", "a step has failed: see Degraded".to_owned()),
         State::RollingBack => ("True", "RollingBack", words::progress(vmi).0),
         _ => ("True", "Running", words::progress(vmi).0),
     }
-}
-
-fn first_failure(vmi: &VSphereMigrationInfra) -> Option<&vmi_crds::status::Failure> {
-    let failed = |step: &&vmi_crds::graph::Step| vmi.step_state(step.name) == StepState::Failed;
-    graph::STEPS.iter().find(failed).and_then(|step| vmi.step(step.name)?.failure.as_ref())
 }
 
 /// Writes down the moments that are written once.

@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Error, NAMESPACE, Site, identities, vcenters};
 use crate::kubernetes::{
-    self, CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, CRD, CREDENTIALS_REQUEST,
-    DEPLOYMENT, INFRASTRUCTURE, Kind, MACHINE, MACHINE_AUTOSCALER, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK,
-    MACHINE_SET, NODE, SECRET, full_name,
+    self, CLUSTER_AUTOSCALER, CLUSTER_CSI_DRIVER, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, CRD,
+    CREDENTIALS_REQUEST, DEPLOYMENT, INFRASTRUCTURE, Kind, MACHINE, MACHINE_AUTOSCALER, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION,
+    MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, SECRET, full_name,
 };
 
 /// All objects of these kinds, and all Machines.
@@ -28,6 +28,7 @@ const WHOLE: &[Kind] = &[
     MACHINE_CONFIGURATION,
     CONTROLLER_CONFIG,
     CREDENTIALS_REQUEST,
+    CLUSTER_CSI_DRIVER,
 ];
 
 /// Of these kinds only these.
@@ -88,6 +89,13 @@ impl Dump {
             dump.0.insert(format!("vCenter {}", vcenter.name), json!(contents));
         }
         Ok(dump)
+    }
+
+    /// Whether a dump has this object; no name means all of the kind there, and no namespace everywhere.
+    pub fn has(group: &str, plural: &str, namespace: &str, name: &str) -> bool {
+        let same = |kind: &Kind| (kind.group, kind.plural) == (group, plural);
+        let is_it = |(kind, here, called): &(Kind, &str, &str)| same(kind) && *here == namespace && *called == name;
+        WHOLE.iter().any(same) || same(&MACHINE) || SOME.iter().any(is_it) || (same(&SECRET) && SECRETS.contains(&name))
     }
 
     /// A cluster of these objects alone, in the namespace `ns`.

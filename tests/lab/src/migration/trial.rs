@@ -12,19 +12,25 @@ use crate::cluster::config::named_domain;
 use crate::cluster::machines::{self, SET_LABEL};
 use crate::health;
 use crate::kubernetes::{self, MACHINE, MACHINE_SET, NODE};
-use crate::vcenter::INFRA_ID;
+use crate::vcenter::{INFRA_ID, Vcenter};
 
 /// Long enough for a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Makes one machine in the target's first zone and takes it away again. What did not come up is taken away too.
+/// Makes one machine in the first zone of every target and takes it away again. What did not come up is taken away too.
 pub async fn machine_on_the_target(site: &Site) -> Result<(), Error> {
-    let target = &site.target;
+    for target in site.targets() {
+        machine_on(site, target).await?;
+    }
+    Ok(())
+}
+
+async fn machine_on(site: &Site, target: &Vcenter) -> Result<(), Error> {
     let zone = target.zones.first().map(String::as_str).unwrap_or_default();
     let name = format!("{INFRA_ID}-by-hand-{zone}");
     let mut cache = Cache::start(&site.client, &[(MACHINE_SET, ""), (MACHINE, ""), (NODE, "")]).await;
     kubernetes::apply(&site.client, MANAGER, &machines::machine_set(&name, target, zone, 1)).await?;
-    let came_up = cache.until("a machine made by hand on the new vCenter", PATIENCE, |cache| up(cache, site, &name, zone)).await;
+    let came_up = cache.until("a machine made by hand on the new vCenter", PATIENCE, |cache| up(cache, target, &name, zone)).await;
     kubernetes::delete(&site.client, MACHINE_SET, machines::NAMESPACE, &name).await?;
     let node = came_up?;
     cache.until("the machine made by hand to be gone", PATIENCE, |cache| gone(cache, &name, &node)).await?;
@@ -32,10 +38,10 @@ pub async fn machine_on_the_target(site: &Site) -> Result<(), Error> {
 }
 
 /// The machine's node, once it is Ready and says where it is.
-fn up(cache: &Cache, site: &Site, set: &str, zone: &str) -> Result<String, String> {
+fn up(cache: &Cache, target: &Vcenter, set: &str, zone: &str) -> Result<String, String> {
     let name = health::machine_set(cache, set, 1)?.remove(0);
     let node = cache.get(NODE, "", &name).ok_or_else(|| format!("there is no Node {name}"))?;
-    let domain = named_domain(&site.target, zone);
+    let domain = named_domain(target, zone);
     for (label, wanted) in [("topology.kubernetes.io/region", domain.region), ("topology.kubernetes.io/zone", domain.zone)] {
         let is = node.labels().get(label);
         if is != Some(&wanted) {

@@ -1,0 +1,58 @@
+//! Who may know whom: crds <- intent <- kit <- controllers <- vmi, and the vSphere client knows none of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Where the packages of a layer are, and the layers they may know; none may know another of its own layer.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("crds", &[]),
+    ("src/vsphere", &[]),
+    ("src/intent", &["crds"]),
+    ("src/kit", &["crds", "src/intent", "src/vsphere"]),
+    ("controllers", &["crds", "src/intent", "src/kit", "src/vsphere"]),
+    ("src/vmi", &["crds", "src/intent", "src/kit", "src/vsphere", "controllers"]),
+    // Tests may know what they test; nothing may know them.
+    ("tests", &["crds", "src/intent", "src/kit", "src/vsphere", "src/vmi", "controllers", "tests"]),
+];
+
+fn layer(folder: &str) -> &'static (&'static str, &'static [&'static str]) {
+    let fits = |(layer, _): &&(&str, _)| folder == *layer || folder.starts_with(&format!("{layer}/"));
+    LAYERS.iter().find(fits).unwrap_or_else(|| panic!("{folder} is in no layer: add it to LAYERS"))
+}
+
+#[test]
+fn no_package_knows_one_beside_or_above_it() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(&root)
+        .output()
+        .expect("cargo can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let relative = |path: &Value| {
+        let path = PathBuf::from(path.as_str().unwrap());
+        path.strip_prefix(&root).unwrap().to_str().unwrap().trim_end_matches("/Cargo.toml").to_owned()
+    };
+    // A dependency with a path is one of ours, in tests too.
+    let known = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        all.map(|dependency| &dependency["path"]).filter(|path| !path.is_null()).map(relative).collect::<BTreeSet<String>>()
+    };
+    let packages: BTreeMap<String, BTreeSet<String>> =
+        metadata["packages"].as_array().unwrap().iter().map(|package| (relative(&package["manifest_path"]), known(package))).collect();
+    for (layer, _) in LAYERS {
+        let there = packages.keys().filter(|folder| self::layer(folder).0 == *layer).count();
+        assert!(there >= if *layer == "controllers" { 7 } else { 1 }, "only {there} packages in {layer}");
+    }
+    let mut wrong = Vec::new();
+    for (folder, known) in &packages {
+        let (_, allowed) = layer(folder);
+        wrong.extend(known.iter().filter(|other| !allowed.contains(&layer(other).0)).map(|other| format!("{folder} knows {other}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
