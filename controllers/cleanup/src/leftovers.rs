@@ -1,116 +1,223 @@
 //! What is left on purpose, and the commands that remove it: in vCenter nobody can tell whether others use it, and in the cluster it
-//! may still be wanted.
+//! may still be wanted. Every command can be pasted into a shell as it stands.
 
-use serde_json::Value;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
+use vmi_intent::volumes::{is_in_one_of, of_vsphere};
+use vmi_kit::Migration;
+use vmi_kit::kind::PERSISTENT_VOLUME;
+use vmi_kit::saved::OWNER;
+
+use crate::shell::{joined, quoted};
+use crate::{detach, metadata, topology};
+
+/// The key in the ConfigMap.
+pub const FILE: &str = "leftovers.txt";
+/// A ConfigMap takes no more than 1 MiB.
+const MOST_VOLUMES: usize = 500;
 
 /// The ConfigMap's name.
 pub fn map_name(vmi: &str) -> String {
     format!("vmi-{vmi}-leftovers")
 }
 
-/// The key in it.
-pub const FILE: &str = "leftovers.txt";
+/// The ConfigMap; `former` is what an earlier migration of the same name listed.
+pub fn map(m: &Migration, former: Option<&DynamicObject>) -> Value {
+    let saved = m.saved(detach::SAVED).unwrap_or_default();
+    let list = |field: &str| saved[field].as_array().cloned().unwrap_or_default();
+    let text = text(&About {
+        vmi: (&m.cx.namespace, &m.name()),
+        infra_id: &m.infrastructure_id().unwrap_or_default(),
+        vcenters: &list("vcenters"),
+        domains: &list("failureDomains"),
+        categories_named: saved["categoriesNamed"] == true,
+        volumes: &volumes(m),
+    });
+    // What an earlier migration left in a vCenter that the cluster is back on is in use again.
+    let earlier = former.and_then(|map| map.data["data"][FILE].as_str());
+    let earlier = earlier.filter(|text| !m.targets().iter().any(|server| text.contains(server)));
+    let text = earlier.map_or_else(|| text.clone(), |earlier| format!("{text}\n# from an earlier migration\n{earlier}"));
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": m.cx.namespace, "name": map_name(&m.name()), "annotations": {OWNER: m.uid()}},
+        "data": {FILE: text},
+    })
+}
+
+/// PersistentVolumes of vSphere that no failure domain of the target has: the source's, which `volumes: Ignore` left.
+pub fn volumes(m: &Migration) -> Vec<Volume> {
+    let places: Vec<(&str, &str)> = m.spec().failure_domains.iter().map(|domain| (domain.region.as_str(), domain.zone.as_str())).collect();
+    let mut found: Vec<Volume> = m.list(PERSISTENT_VOLUME, "").iter().filter_map(|volume| Volume::left(volume, &places)).collect();
+    found.sort_by(|one, other| (&one.called, &one.name).cmp(&(&other.called, &other.name)));
+    found
+}
+
+/// A PersistentVolume that was left.
+pub struct Volume {
+    /// By its claim, where it has one.
+    called: String,
+    name: String,
+    spec: Value,
+}
+
+impl Volume {
+    fn left(volume: &DynamicObject, places: &[(&str, &str)]) -> Option<Self> {
+        let (name, spec) = (volume.name_any(), &volume.data["spec"]);
+        let called = of_vsphere(spec, &name).filter(|_| !is_in_one_of(spec, places))?;
+        Some(Self { called, name, spec: spec.clone() })
+    }
+
+    /// What removes its data from vCenter; none where it does not say which they are.
+    fn in_vcenter(&self) -> Option<String> {
+        if let Some(id) = self.spec["csi"]["volumeHandle"].as_str() {
+            return Some(joined(&["govc", "volume.rm", id]));
+        }
+        let path = self.spec["vsphereVolume"]["volumePath"].as_str()?;
+        let (datastore, file) = path.strip_prefix('[')?.split_once("] ")?;
+        Some(joined(&["govc", "datastore.rm", "-ds", datastore, file]))
+    }
+
+    /// What removes it from the cluster. Its driver would look for the data on the target: it is not to delete them.
+    fn in_cluster(&self) -> Vec<String> {
+        let claim = [&self.spec["claimRef"]["namespace"], &self.spec["claimRef"]["name"]].map(Value::as_str);
+        let retained = r#"{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}"#;
+        let kept =
+            (self.spec["persistentVolumeReclaimPolicy"] == "Delete").then(|| joined(&["oc", "patch", "pv", &self.name, "-p", retained]));
+        let mut lines: Vec<String> = kept.into_iter().collect();
+        if let [Some(namespace), Some(name)] = claim {
+            lines.push(joined(&["oc", "-n", namespace, "delete", "--ignore-not-found", "pvc", name]));
+        }
+        lines.push(joined(&["oc", "delete", "pv", &self.name]));
+        lines
+    }
+}
 
 /// What the list is about.
-pub struct About<'a> {
+struct About<'a> {
     /// The vmi's namespace and name.
-    pub vmi: (&'a str, &'a str),
+    vmi: (&'a str, &'a str),
     /// What the installer called the cluster in vSphere.
-    pub infra_id: &'a str,
+    infra_id: &'a str,
     /// The source's vCenters, as Infrastructure listed them.
-    pub vcenters: &'a [Value],
+    vcenters: &'a [Value],
     /// The source's failure domains, as Infrastructure listed them.
-    pub domains: &'a [Value],
+    domains: &'a [Value],
     /// Whether the CSI driver was told which categories name zones.
-    pub categories_named: bool,
+    categories_named: bool,
+    /// Those of the source.
+    volumes: &'a [Volume],
 }
 
 /// The list, for people.
-pub fn text(about: &About<'_>) -> String {
+fn text(about: &About<'_>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for vcenter in about.vcenters {
         let server = vcenter["server"].as_str().unwrap_or_default();
         lines.push(format!("# in vCenter {server}; with GOVC_URL, GOVC_USERNAME and GOVC_PASSWORD of it"));
         lines.extend(in_vcenter(about, server));
     }
-    let (namespace, name) = about.vmi;
     lines.push("# in the cluster".to_owned());
-    lines.push(format!(
-        "# metadata of both vCenters, for `openshift-install destroy cluster`: keep it until the whole cluster is destroyed
-oc -n {namespace} delete secret {}
-# what the migration saved before it changed anything
-oc -n {namespace} delete secret {}",
-        crate::metadata::secret_name(name),
-        vmi_kit::saved::secret_name(name),
-    ));
+    lines.extend(in_cluster(about));
+    lines.join("\n") + "\n"
+}
+
+fn in_cluster(about: &About<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for volume in about.volumes.iter().take(MOST_VOLUMES) {
+        lines.push(format!("# claim {}, whose data are on the source: once they are moved, or not wanted any more", volume.called));
+        lines.extend(volume.in_cluster());
+    }
+    let rest = about.volumes.len().saturating_sub(MOST_VOLUMES);
+    if rest > 0 {
+        lines.push(format!("# and {rest} volumes more: oc get pv"));
+    }
+    let (namespace, name) = about.vmi;
+    lines.push(
+        "# metadata of both vCenters, for `openshift-install destroy cluster`: keep it until the whole cluster is destroyed".to_owned(),
+    );
+    lines.push(joined(&["oc", "-n", namespace, "delete", "secret", &metadata::secret_name(name)]));
+    lines.push("# what the migration saved before it changed anything".to_owned());
+    lines.push(joined(&["oc", "-n", namespace, "delete", "secret", &vmi_kit::saved::secret_name(name)]));
     if about.categories_named {
-        lines.push(format!(
-            "# zones of volumes, which a single failure domain does not imply: once no PersistentVolume has a node affinity for them
-oc patch clustercsidriver {} --type json -p '[{{\"op\": \"remove\", \"path\": \"/spec/driverConfig/vSphere/topologyCategories\"}}]'",
-            crate::topology::DRIVER
-        ));
+        lines.push(
+            "# zones of volumes, which a single failure domain does not imply: once no PersistentVolume has a node affinity for them"
+                .to_owned(),
+        );
+        let patch = r#"[{"op": "remove", "path": "/spec/driverConfig/vSphere/topologyCategories"}]"#;
+        lines.push(joined(&["oc", "patch", "clustercsidriver", topology::DRIVER, "--type", "json", "-p", patch]));
     }
     lines.push(
         "# ConfigMap kube-system/cluster-config-v1 keeps what was asked for at installation; nothing reads a vCenter from it".to_owned(),
     );
-    lines.join("\n") + "\n"
+    lines
 }
 
 fn in_vcenter(about: &About<'_>, server: &str) -> Vec<String> {
     let id = about.infra_id;
-    let mut lines = vec!["# volumes that were left there, if any: look before the rest goes\ngovc volume.ls -l".to_owned()];
-    let mut folders: Vec<String> = Vec::new();
-    let domains = about.domains.iter().filter(|domain| domain["server"] == server);
-    for domain in domains.clone() {
-        let topology = &domain["topology"];
-        let datacenter = topology["datacenter"].as_str().unwrap_or_default();
-        let folder = topology["folder"].as_str().map_or_else(|| format!("/{datacenter}/vm/{id}"), str::to_owned);
-        if !folders.contains(&folder) {
-            folders.push(folder);
+    let mut lines = vec!["# volumes that were left there, if any: look before the rest goes".to_owned(), "govc volume.ls -l".to_owned()];
+    if !about.volumes.is_empty() {
+        lines.push(
+            "# with these the data of claims go, which are listed below; one it does not know is in another of the sources".to_owned(),
+        );
+        lines.extend(about.volumes.iter().take(MOST_VOLUMES).filter_map(Volume::in_vcenter));
+    }
+    let domains: Vec<&Value> = about.domains.iter().filter(|domain| domain["server"] == server).collect();
+    let once = |command: String, lines: &mut Vec<String>| {
+        if !lines.contains(&command) {
+            lines.push(command);
         }
-    }
-    lines.extend(folders.iter().map(|folder| format!("# the folder, with what is still in it\ngovc object.destroy {folder}")));
-    lines.push(format!("govc storage.policy.rm openshift-storage-policy-{id}"));
-    lines.push(format!("govc tags.category.rm -f openshift-{id}"));
-    for domain in domains {
-        let part = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (region, zone) = (part(&domain["region"]), part(&domain["zone"]));
-        let (datacenter, cluster) = (part(&domain["topology"]["datacenter"]), part(&domain["topology"]["computeCluster"]));
-        lines.push(format!(
-            "# region and zone, unless another cluster goes by them
-govc tags.detach -c openshift-region {region} /{datacenter}
-govc tags.detach -c openshift-zone {zone} {cluster}"
-        ));
-    }
+    };
+    lines.push("# the template, unless other clusters are made from it".to_owned());
+    domains.iter().for_each(|domain| once(template(domain, id), &mut lines));
+    lines.push("# the folder, with what is still in it".to_owned());
+    domains.iter().for_each(|domain| once(joined(&["govc", "object.destroy", &folder(domain, id)]), &mut lines));
+    lines.push(joined(&["govc", "storage.policy.rm", &format!("openshift-storage-policy-{id}")]));
+    lines.push(joined(&["govc", "tags.category.rm", "-f", &format!("openshift-{id}")]));
+    lines.push("# regions and zones, unless another cluster goes by them".to_owned());
+    domains.iter().for_each(|domain| once(region(domain), &mut lines));
+    domains.iter().for_each(|domain| once(zone(domain), &mut lines));
     lines
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+fn part<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
 
-    use super::*;
+fn datacenter(domain: &Value) -> String {
+    format!("/{}", part(domain, "/topology/datacenter").trim_matches('/'))
+}
 
-    #[test]
-    fn everything_left_comes_with_the_command_that_removes_it() {
-        let domain = json!({"name": "fd-a", "server": "a", "region": "r", "zone": "z",
-            "topology": {"datacenter": "dc", "computeCluster": "/dc/host/c"}});
-        let vcenters = [json!({"server": "a"})];
-        let mut about = About { vmi: ("ns", "m"), infra_id: "prod-x", vcenters: &vcenters, domains: &[domain], categories_named: true };
-        let told = text(&about);
-        for command in [
-            "govc object.destroy /dc/vm/prod-x\n",
-            "govc storage.policy.rm openshift-storage-policy-prod-x\n",
-            "govc tags.category.rm -f openshift-prod-x\n",
-            "govc tags.detach -c openshift-region r /dc\n",
-            "govc tags.detach -c openshift-zone z /dc/host/c\n",
-            "oc -n ns delete secret vmi-m-metadata\n",
-            "oc -n ns delete secret vmi-m-saved\n",
-            "oc patch clustercsidriver csi.vsphere.vmware.com --type json -p '[{\"op\": \"remove\", ",
-        ] {
-            assert!(told.contains(command), "{command:?} is not in:\n{told}");
-        }
-        about.categories_named = false;
-        assert!(!text(&about).contains("clustercsidriver"));
+fn folder(domain: &Value, id: &str) -> String {
+    let named = Some(part(domain, "/topology/folder")).filter(|path| !path.is_empty());
+    named.map_or_else(|| format!("{}/vm/{id}", datacenter(domain)), str::to_owned)
+}
+
+/// Where the failure domain names none, it is called after the cluster.
+fn template(domain: &Value, id: &str) -> String {
+    match part(domain, "/topology/template") {
+        "" => joined(&["govc", "find", &format!("{}/vm", datacenter(domain)), "-type", "m", "-name", &format!("{id}-rhcos-*")]),
+        path => joined(&["govc", "vm.destroy", path]),
     }
 }
+
+fn region(domain: &Value) -> String {
+    let of_cluster = part(domain, "/regionAffinity/type") == "ComputeCluster";
+    let place = if of_cluster { part(domain, "/topology/computeCluster").to_owned() } else { datacenter(domain) };
+    joined(&["govc", "tags.detach", "-c", REGION_CATEGORY, part(domain, "/region"), &place])
+}
+
+fn zone(domain: &Value) -> String {
+    let (zone, cluster) = (part(domain, "/zone"), part(domain, "/topology/computeCluster"));
+    let detach = joined(&["govc", "tags.detach", "-c", ZONE_CATEGORY, zone]);
+    if part(domain, "/zoneAffinity/type") != "HostGroup" {
+        return format!("{detach} {}", quoted(cluster));
+    }
+    // Each host of the group has it.
+    let hosts = joined(&["govc", "cluster.group.ls", "-cluster", cluster, "-name", part(domain, "/zoneAffinity/hostGroup/hostGroup")]);
+    format!("{hosts} | while read -r host; do {detach} {}/\"$host\"; done", quoted(cluster))
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,13 +15,14 @@ mod detach;
 mod leftovers;
 mod metadata;
 mod remove;
+mod shell;
 mod topology;
 mod users;
 
 use vmi_crds::graph::Controller as Name;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, INFRASTRUCTURE, MACHINE, MACHINE_SET,
-    SECRET,
+    PERSISTENT_VOLUME, SECRET,
 };
 use vmi_kit::step::sooner;
 use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, credentials, followers, reads, take};
@@ -59,6 +60,7 @@ pub const TOUCHES: &[Touch] = &[
     reads(MACHINE).within(MACHINES),
     reads(MACHINE_SET).within(MACHINES).writes(&["delete"]),
     reads(CONTROL_PLANE_MACHINE_SET).within(MACHINES),
+    reads(PERSISTENT_VOLUME),
 ];
 
 /// The controller.

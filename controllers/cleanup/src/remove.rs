@@ -74,7 +74,7 @@ impl Step for SourceRemoved {
         let map = leftovers::map_name(&m.name());
         let listed = m.get(CONFIG_MAP, &m.cx.namespace, &map);
         if !is_ours(m, listed.as_ref()) {
-            let body = leftovers_map(m, &map, listed.as_deref());
+            let body = leftovers::map(m, listed.as_deref());
             return todo(Act::Leftovers(listed, body));
         }
         Ok(Seen::done("Removed", done(m, &map)))
@@ -231,33 +231,16 @@ fn still_named(m: &Migration, infrastructure: &DynamicObject, decision: &Decisio
     found
 }
 
-fn leftovers_map(m: &Migration, name: &str, former: Option<&DynamicObject>) -> Value {
-    let saved = m.saved(detach::SAVED).unwrap_or_default();
-    let list = |field: &str| saved[field].as_array().cloned().unwrap_or_default();
-    let text = leftovers::text(&leftovers::About {
-        vmi: (&m.cx.namespace, &m.name()),
-        infra_id: &m.infrastructure_id().unwrap_or_default(),
-        vcenters: &list("vcenters"),
-        domains: &list("failureDomains"),
-        categories_named: saved["categoriesNamed"] == true,
-    });
-    // What an earlier migration left in a vCenter that the cluster is back on is in use again.
-    let earlier = former.and_then(|map| map.data["data"][leftovers::FILE].as_str());
-    let earlier = earlier.filter(|text| !m.targets().iter().any(|server| text.contains(server)));
-    let text = earlier.map_or_else(|| text.clone(), |earlier| format!("{text}\n# from an earlier migration\n{earlier}"));
-    json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"namespace": m.cx.namespace, "name": name, "annotations": {OWNER: m.uid()}},
-        "data": {leftovers::FILE: text},
-    })
-}
-
 fn done(m: &Migration, map: &str) -> String {
     let namespace = &m.cx.namespace;
+    let volumes = match leftovers::volumes(m).len() {
+        0 => String::new(),
+        count => format!(", and {count} volumes, listed by claim"),
+    };
     format!(
-        "{} is named nowhere in the cluster; left on purpose in it: folder, tags and storage policy; ConfigMap {namespace}/{map} has the \
-         commands that remove them: oc -n {namespace} get configmap {map} -o jsonpath='{{.data.leftovers\\.txt}}'; metadata.json for \
-         openshift-install destroy is in Secret {namespace}/{}",
+        "{} is named nowhere in the cluster; left on purpose in it: template, folder, tags and storage policy{volumes}; ConfigMap \
+         {namespace}/{map} has the commands that remove them: oc -n {namespace} get configmap {map} -o \
+         jsonpath='{{.data.leftovers\\.txt}}'; metadata.json for openshift-install destroy is in Secret {namespace}/{}",
         m.sources().join(", "),
         metadata::secret_name(&m.name())
     )

@@ -7,7 +7,7 @@ use vmi_kit::change::{Act, Change};
 use vmi_kit::kind::{MACHINE_SET, NODE, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
 use vmi_kit::{Kind, Migration};
 
-use crate::view::{Object, node_name, phase, replicas};
+use crate::view::{EVENT, NAMESPACE, Object, node_name, phase, replicas};
 
 /// A set whose machines leave, and those that are still there.
 pub struct Leaving {
@@ -43,43 +43,76 @@ pub fn scaled(set: &Object, to: i64) -> Change {
 
 /// What is waited for while machines leave: each machine that does, and who keeps it.
 pub fn told<'a>(m: &Migration, machines: impl IntoIterator<Item = &'a Object>) -> Vec<String> {
-    let (attachments, budgets) = (m.list(VOLUME_ATTACHMENT, ""), m.list(POD_DISRUPTION_BUDGET, ""));
+    let suspects = Suspects {
+        attachments: m.list(VOLUME_ATTACHMENT, ""),
+        budgets: m.list(POD_DISRUPTION_BUDGET, ""),
+        events: m.list(EVENT, NAMESPACE),
+    };
     let tell = |machine: &Object| {
-        let kept = culprits(machine, &attachments, &budgets);
+        let kept = suspects.culprits(machine);
         let kept = if kept.is_empty() { String::new() } else { format!(", kept by {}", kept.join(" and ")) };
         format!("Machine {} is {}{kept}", machine.name_any(), phase(machine))
     };
     machines.into_iter().map(tell).collect()
 }
 
-/// Who keeps a machine that is to leave: hooks, volumes, and while it is drained budgets that allow no eviction.
-fn culprits(machine: &DynamicObject, attachments: &[Object], budgets: &[Object]) -> Vec<String> {
-    if machine.metadata.deletion_timestamp.is_none() {
-        return Vec::new();
-    }
-    let hooks = |stage: &str| {
-        let listed = machine.data["spec"]["lifecycleHooks"][stage].as_array().cloned().unwrap_or_default();
-        let text = |hook: &Value, field: &str| hook[field].as_str().unwrap_or_default().to_owned();
-        listed.iter().map(|hook| format!("the {stage} hook {} of {}", text(hook, "name"), text(hook, "owner"))).collect::<Vec<_>>()
-    };
-    let conditions = machine.data["status"]["conditions"].as_array().into_iter().flatten();
-    let drained = conditions.into_iter().any(|condition| condition["type"] == "Drained" && condition["status"] == "True");
-    if !drained {
-        let before = hooks("preDrain");
-        if !before.is_empty() {
-            return before;
+/// Who may keep a machine, and what is told of its draining.
+struct Suspects {
+    attachments: Vec<Object>,
+    budgets: Vec<Object>,
+    events: Vec<Object>,
+}
+
+impl Suspects {
+    /// Who keeps a machine that is to leave: hooks, volumes, and while it is drained budgets that allow no eviction.
+    fn culprits(&self, machine: &DynamicObject) -> Vec<String> {
+        if machine.metadata.deletion_timestamp.is_none() {
+            return Vec::new();
         }
+        let hooks = |stage: &str| {
+            let listed = machine.data["spec"]["lifecycleHooks"][stage].as_array().cloned().unwrap_or_default();
+            let text = |hook: &Value, field: &str| hook[field].as_str().unwrap_or_default().to_owned();
+            listed.iter().map(|hook| format!("the {stage} hook {} of {}", text(hook, "name"), text(hook, "owner"))).collect::<Vec<_>>()
+        };
+        let drained = drained_condition(machine);
+        if drained.is_none_or(|condition| condition["status"] != "True") {
+            let before = hooks("preDrain");
+            return if before.is_empty() { self.blocking_budgets(machine) } else { before };
+        }
+        let here = |attachment: &&Object| attachment.data["spec"]["nodeName"].as_str().is_some_and(|node| Some(node) == node_name(machine));
+        let volume =
+            |attachment: &Object| format!("volume {}", attachment.data["spec"]["source"]["persistentVolumeName"].as_str().unwrap_or("?"));
+        self.attachments.iter().filter(here).map(volume).take(3).chain(hooks("preTerminate")).collect()
+    }
+
+    /// Budgets that allow no eviction, where one of this machine's pods could not be evicted: others have nothing to do with it.
+    fn blocking_budgets(&self, machine: &DynamicObject) -> Vec<String> {
+        let told = self.of_the_drain(machine);
+        let refused = |namespace: &str| told.iter().any(|text| text.contains(&format!("-n {namespace:?}")));
         let blocks = |budget: &&Object| {
             let status = &budget.data["status"];
             status["disruptionsAllowed"] == 0 && status["expectedPods"].as_i64().is_some_and(|pods| pods > 0)
         };
-        let name = |budget: &Object| format!("PodDisruptionBudget {}, which allows no eviction now", named(budget));
-        return budgets.iter().filter(blocks).map(name).take(3).collect();
+        let here = self.budgets.iter().filter(|budget| budget.metadata.namespace.as_deref().is_some_and(refused));
+        here.filter(blocks).map(|budget| format!("PodDisruptionBudget {}, which allows no eviction now", named(budget))).take(3).collect()
     }
-    let here = |attachment: &&Object| attachment.data["spec"]["nodeName"].as_str().is_some_and(|node| Some(node) == node_name(machine));
-    let volume =
-        |attachment: &Object| format!("volume {}", attachment.data["spec"]["source"]["persistentVolumeName"].as_str().unwrap_or("?"));
-    attachments.iter().filter(here).map(volume).take(3).chain(hooks("preTerminate")).collect()
+
+    /// What the drain's controller says of this machine, in its events, and where it keeps that also in the Machine's condition; a pod
+    /// that could not be evicted is in it as `error when evicting pods/"NAME" -n "NAMESPACE"`.
+    fn of_the_drain<'a>(&'a self, machine: &'a DynamicObject) -> Vec<&'a str> {
+        let condition = drained_condition(machine).and_then(|condition| condition["message"].as_str());
+        let about = |event: &&Object| {
+            event.data["reason"] == "DrainRequeued"
+                && event.data["involvedObject"]["kind"] == "Machine"
+                && event.data["involvedObject"]["uid"].as_str() == machine.metadata.uid.as_deref()
+        };
+        let events = self.events.iter().filter(about).filter_map(|event| event.data["message"].as_str());
+        condition.into_iter().chain(events).collect()
+    }
+}
+
+fn drained_condition(machine: &DynamicObject) -> Option<&Value> {
+    machine.data["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Drained")
 }
 
 fn named(object: &DynamicObject) -> String {
@@ -125,31 +158,62 @@ mod tests {
         }
     }
 
+    fn leaving(drained: &Value, hooks: &Value) -> Object {
+        object(
+            json!({"metadata": {"name": "m", "uid": "m-1", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"lifecycleHooks": hooks},
+            "status": {"phase": "Deleting", "nodeRef": {"name": "n"}, "conditions": [{"type": "Drainable", "status": "True"}, drained]}}),
+        )
+    }
+
+    fn budget(namespace: &str, name: &str, allowed: i64, pods: i64) -> Object {
+        let status = json!({"disruptionsAllowed": allowed, "expectedPods": pods});
+        object(json!({"metadata": {"name": name, "namespace": namespace}, "status": status}))
+    }
+
+    fn event(reason: &str, uid: &str, message: &str) -> Object {
+        let about = json!({"kind": "Machine", "uid": uid});
+        object(json!({"metadata": {"name": "e"}, "reason": reason, "involvedObject": about, "message": message}))
+    }
+
+    const REFUSED: &str = "Node drain requeued: error when evicting pods/\"web-1\" -n \"shop\": global timeout reached: 20s";
+
     #[test]
     fn whoever_keeps_a_machine_is_named() {
-        let machine = |drained: &str, hooks: Value| {
-            object(json!({"metadata": {"name": "m", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"lifecycleHooks": hooks},
-                "status": {"phase": "Deleting", "nodeRef": {"name": "n"}, "conditions": [{"type": "Drained", "status": drained}]}}))
-        };
-        let budget = |name: &str, allowed: i64, pods: i64| {
-            object(
-                json!({"metadata": {"name": name, "namespace": "shop"}, "status": {"disruptionsAllowed": allowed, "expectedPods": pods}}),
-            )
-        };
+        let machine = |drained: &str, hooks: Value| leaving(&json!({"type": "Drained", "status": drained}), &hooks);
         let attachment = |node: &str| {
             object(
                 json!({"metadata": {"name": "va"}, "spec": {"nodeName": node, "source": {"persistentVolumeName": format!("pv-of-{node}")}}}),
             )
         };
         let hook = |stage: &str| json!({stage: [{"name": "h", "owner": "o"}]});
-        let budgets = [budget("free", 1, 3), budget("empty", 0, 0), budget("tight", 0, 2)];
-        let attachments = [attachment("n"), attachment("other")];
-        let kept = |drained: &str, hooks: Value| culprits(&machine(drained, hooks), &attachments, &budgets);
+        let suspects = Suspects {
+            attachments: vec![attachment("n"), attachment("other")],
+            budgets: vec![budget("shop", "free", 1, 3), budget("shop", "empty", 0, 0), budget("shop", "tight", 0, 2)],
+            events: vec![event("DrainRequeued", "m-1", REFUSED)],
+        };
+        let kept = |drained: &str, hooks: Value| suspects.culprits(&machine(drained, hooks));
         assert_eq!(kept("False", json!({})), ["PodDisruptionBudget shop/tight, which allows no eviction now"]);
         assert_eq!(kept("False", hook("preDrain")), ["the preDrain hook h of o"]);
         assert_eq!(kept("True", hook("preDrain")), ["volume pv-of-n"], "drained already");
         assert_eq!(kept("True", hook("preTerminate")), ["volume pv-of-n", "the preTerminate hook h of o"]);
         let stays = object(json!({"metadata": {"name": "m"}, "spec": {"lifecycleHooks": hook("preDrain")}}));
-        assert!(culprits(&stays, &attachments, &budgets).is_empty(), "one that is not to leave is kept by nobody");
+        assert!(suspects.culprits(&stays).is_empty(), "one that is not to leave is kept by nobody");
+    }
+
+    #[test]
+    fn a_budget_is_blamed_only_where_one_of_the_machines_own_pods_could_not_be_evicted() {
+        let budgets = || vec![budget("bank", "tight", 0, 2), budget("shop", "tight", 0, 2), budget("shop-2", "tight", 0, 2)];
+        let kept = |events: Vec<Object>, drained: Value| {
+            Suspects { attachments: Vec::new(), budgets: budgets(), events }.culprits(&leaving(&drained, &json!({})))
+        };
+        let none: [&str; 0] = [];
+        let of_shop = ["PodDisruptionBudget shop/tight, which allows no eviction now"];
+        assert_eq!(kept(Vec::new(), json!({})), none, "nothing was tried yet");
+        assert_eq!(kept(vec![event("DrainRequeued", "m-1", REFUSED)], json!({})), of_shop);
+        assert_eq!(kept(vec![event("DrainRequeued", "m-2", REFUSED)], json!({})), none, "it is another machine's");
+        assert_eq!(kept(vec![event("DrainProceeds", "m-1", REFUSED)], json!({})), none);
+        let waiting = "error when waiting for pod \"web-1\" in namespace \"shop\" to terminate: global timeout reached: 20s";
+        assert_eq!(kept(vec![event("DrainRequeued", "m-1", waiting)], json!({})), none, "it was evicted and takes its time");
+        assert_eq!(kept(Vec::new(), json!({"type": "Drained", "status": "False", "message": REFUSED})), of_shop);
     }
 }

@@ -8,6 +8,7 @@
 //! Gives up when: a name is taken (ROL-001), a Machine has failed for good (ROL-002), there is no set to make others like (ROL-003),
 //! what was saved cannot be read (ROL-004), no failure domain is the masters' (ROL-005). A machine that only takes long, or that a budget, a volume or a hook keeps, is waited for.
 
+mod joining;
 mod leaving;
 mod plane;
 mod ramp;
@@ -26,7 +27,7 @@ use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, re
 use steps::control_plane::{self, ControlPlaneReady};
 use steps::source_workers::SourceWorkersRemoved;
 use steps::workers::WorkersReady;
-use view::NAMESPACE;
+use view::{EVENT, NAMESPACE, SIGNING_REQUEST};
 
 /// The controller of steps 11, 12 and 13.
 pub struct MachineRollout;
@@ -47,6 +48,9 @@ impl Controller for MachineRollout {
         reads(VOLUME_ATTACHMENT),
         reads(POD_DISRUPTION_BUDGET),
         reads(ADMISSION_POLICY),
+        // They only tell who keeps a machine from leaving or joining.
+        reads(EVENT).within(NAMESPACE).optional(),
+        reads(SIGNING_REQUEST).optional(),
     ];
 
     async fn reconcile(&self, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {

@@ -6,6 +6,18 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
+use vmi_kit::Kind;
+
+/// What the machine API's controllers tell of a machine besides its status.
+pub const EVENT: Kind = Kind { group: "", version: "v1", kind: "Event", plural: "events", namespaced: true };
+/// What a new node asks for before it may join.
+pub const SIGNING_REQUEST: Kind = Kind {
+    group: "certificates.k8s.io",
+    version: "v1",
+    kind: "CertificateSigningRequest",
+    plural: "certificatesigningrequests",
+    namespaced: false,
+};
 
 /// Where machines and what makes them live.
 pub const NAMESPACE: &str = "openshift-machine-api";
@@ -90,11 +102,16 @@ pub fn standing(machine: &DynamicObject, node: Option<&DynamicObject>, labels: &
     }
 }
 
-/// What its controller says of its creation, where that went wrong.
-fn creation(machine: &DynamicObject) -> String {
-    let conditions = machine.data["status"]["providerStatus"]["conditions"].as_array().into_iter().flatten();
+/// What its controller says of its creation, where that went wrong, and the last task it gave the vCenter: there one sees why it takes
+/// its time.
+pub fn creation(machine: &DynamicObject) -> String {
+    let status = &machine.data["status"]["providerStatus"];
+    let conditions = status["conditions"].as_array().into_iter().flatten();
     let trouble = conditions.into_iter().find(|condition| condition["type"] == "MachineCreation" && condition["status"] == "False");
-    trouble.and_then(|condition| condition["message"].as_str()).map(|text| format!(" ({text})")).unwrap_or_default()
+    let trouble = trouble.and_then(|condition| condition["message"].as_str()).map(str::to_owned);
+    let task = status["taskRef"].as_str().filter(|task| !task.is_empty()).map(|task| format!("vCenter task {task} on {}", server(machine)));
+    let told: Vec<String> = trouble.into_iter().chain(task).collect();
+    if told.is_empty() { String::new() } else { format!(" ({})", told.join("; ")) }
 }
 
 /// What a node lacks to serve.
@@ -173,6 +190,10 @@ mod tests {
         coming.data["status"]["providerStatus"] =
             json!({"conditions": [{"type": "MachineCreation", "status": "False", "message": "no host"}]});
         assert_eq!(standing(&coming, None, &none), Standing::Coming("Machine m is Provisioning (no host)".to_owned()));
+        coming.data["status"]["providerStatus"]["taskRef"] = json!("task-42");
+        assert_eq!(creation(&coming), " (no host; vCenter task task-42 on b)");
+        coming.data["status"]["providerStatus"]["conditions"] = json!([{"type": "MachineCreation", "status": "True", "message": "fine"}]);
+        assert_eq!(creation(&coming), " (vCenter task task-42 on b)");
         let lonely = standing(&machine("worker", "b", "Provisioned"), None, &none);
         assert_eq!(lonely, Standing::Coming("Machine m is Provisioned: it runs, and has not joined as a Node".to_owned()));
     }

@@ -7,6 +7,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::spec::{SourceRetirement, VSphereMigrationInfraSpec};
 use vmi_intent::machine_sets::{carried_over, name};
+use vmi_intent::provider::left_out;
 use vmi_kit::saved::OWNER;
 
 use crate::view::{Object, replicas, set_server};
@@ -31,6 +32,8 @@ pub struct Wanted {
     pub object: Value,
     /// Labels its nodes have to have.
     pub labels: BTreeMap<String, String>,
+    /// What of the source's set only the source knows.
+    pub left_out: Vec<String>,
 }
 
 /// What is known when it is decided.
@@ -122,7 +125,8 @@ fn one(known: &Known<'_>, source: &Object, called: &str, domain: &str, replicas:
     labels.insert(NODE_REGION.to_owned(), domain.region.clone());
     labels.insert(NODE_ZONE.to_owned(), domain.zone.clone());
     let (domain, server) = (domain.name.clone(), domain.server.clone());
-    Some(Wanted { name: called.to_owned(), source: source.name_any(), domain, server, replicas, object, labels })
+    let left_out = left_out(&body["spec"]["template"]["spec"]["providerSpec"]["value"]);
+    Some(Wanted { name: called.to_owned(), source: source.name_any(), domain, server, replicas, object, labels, left_out })
 }
 
 /// The failure domain whose turn it is.

@@ -14,16 +14,39 @@ pub fn is_in(workspace: &Value, domain: &Value) -> bool {
 pub fn differences(workspace: &Value, domain: &Value) -> Vec<String> {
     let topology = &domain["topology"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let clean = |value: &Value| value.as_str().unwrap_or_default().split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     let fields = [
         ("server", text(&workspace["server"]), text(&domain["server"])),
         ("datacenter", text(&workspace["datacenter"]), text(&topology["datacenter"])),
         ("datastore", text(&workspace["datastore"]), text(&topology["datastore"])),
         ("vmGroup", text(&workspace["vmGroup"]), text(&domain["zoneAffinity"]["hostGroup"]["vmGroup"])),
-        ("resourcePool", clean(&workspace["resourcePool"]), clean(&topology["resourcePool"])),
+        ("resourcePool", text(&workspace["resourcePool"]), text(&topology["resourcePool"])),
     ];
-    let differs = fields.into_iter().filter(|(_, found, wanted)| found != wanted);
+    let same = |field: &str, found: &str, wanted: &str| match field {
+        "resourcePool" => clean(found) == clean(wanted),
+        _ => found == wanted,
+    };
+    let differs = fields.into_iter().filter(|(field, found, wanted)| !same(field, found, wanted));
     differs.map(|(field, found, wanted)| format!("{field} is {found:?}, the domain says {wanted:?}")).collect()
+}
+
+/// The shortest path that means the same, letter by letter as Go's `path.Clean` writes it: OpenShift compares what that returns, and
+/// to it a path without its leading slash is another one.
+fn clean(path: &str) -> String {
+    let rooted = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            ".." if rooted => {}
+            part => parts.push(part),
+        }
+    }
+    match (rooted, parts.join("/")) {
+        (true, rest) => format!("/{rest}"),
+        (false, rest) if rest.is_empty() => ".".to_owned(),
+        (false, rest) => rest,
+    }
 }
 
 /// Where the failure domain puts a machine.
@@ -38,7 +61,7 @@ pub fn workspace(domain: &Value, infrastructure_id: &str) -> Value {
         "datacenter": topology["datacenter"],
         "datastore": topology["datastore"],
         "folder": or(&topology["folder"], format!("/{}/vm/{infrastructure_id}", text(&topology["datacenter"]))),
-        "resourcePool": or(&topology["resourcePool"], format!("{}/Resources", text(&topology["computeCluster"]))),
+        "resourcePool": or(&topology["resourcePool"], clean(&format!("/{}/Resources", text(&topology["computeCluster"])))),
     });
     if let Some(group) = domain["zoneAffinity"]["hostGroup"]["vmGroup"].as_str() {
         workspace["vmGroup"] = json!(group);
@@ -77,6 +100,21 @@ pub fn placeless(provider: &Value) -> Value {
     placeless
 }
 
+/// What a provider spec loses on its way to another vCenter, each with what it was.
+pub fn left_out(provider: &Value) -> Vec<String> {
+    let said = |value: &&Value| !value.is_null() && **value != json!("") && **value != json!([]);
+    let told = |field: &str| {
+        let value = provider.get(field).filter(said)?;
+        let text = match (value.as_str(), value.as_array()) {
+            (Some(text), _) => text.to_owned(),
+            (None, Some(list)) => format!("({} of them)", list.len()),
+            (None, None) => value.to_string(),
+        };
+        Some(format!("{field} {text}"))
+    };
+    SOURCE_ONLY.into_iter().filter_map(told).collect()
+}
+
 fn without_source(provider: &Value) -> Value {
     let mut provider = provider.clone();
     if let Some(fields) = provider.as_object_mut() {
@@ -106,6 +144,32 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_cleaned_as_go_cleans_it() {
+        for (path, cleaned) in [
+            ("", "."),
+            (".", "."),
+            ("/", "/"),
+            ("//", "/"),
+            ("./", "."),
+            ("/dc/host/c/Resources", "/dc/host/c/Resources"),
+            ("dc/host/c/Resources", "dc/host/c/Resources"),
+            ("//dc/host//c/Resources/", "/dc/host/c/Resources"),
+            ("/dc/./host/c/x/../Resources", "/dc/host/c/Resources"),
+            ("/..", "/"),
+            ("/../dc", "/dc"),
+            ("..", ".."),
+            ("../../dc", "../../dc"),
+            ("dc/..", "."),
+            ("dc/../..", ".."),
+            ("dc/../../x", "../x"),
+            ("/dc/../../x", "/x"),
+            ("/dc/.../x", "/dc/.../x"),
+        ] {
+            assert_eq!(clean(path), cleaned, "{path:?}");
+        }
+    }
+
+    #[test]
     fn a_machine_is_in_a_domain_only_if_every_string_is_the_same_but_for_slashes_of_the_pool() {
         let domain = domain(&json!({"resourcePool": "/dc/host/c/Resources"}));
         let workspace = |key: &str, value: &str| {
@@ -114,7 +178,15 @@ mod tests {
             workspace[key] = json!(value);
             workspace
         };
-        assert!(is_in(&workspace("resourcePool", "/dc/host/c//Resources/"), &domain));
+        for same in ["/dc/host/c//Resources/", "/dc/host/./c/Resources", "/dc/host/x/../c/Resources"] {
+            assert!(is_in(&workspace("resourcePool", same), &domain), "{same}");
+        }
+        for other in ["dc/host/c/Resources", "/DC/host/c/Resources", "/dc/host/c/Resources/p", "../dc/host/c/Resources"] {
+            assert_eq!(
+                differences(&workspace("resourcePool", other), &domain),
+                [format!("resourcePool is {other:?}, the domain says \"/dc/host/c/Resources\"")]
+            );
+        }
         for (key, value) in [("server", "B"), ("datacenter", "/dc"), ("datastore", "d"), ("vmGroup", "g"), ("resourcePool", "")] {
             assert_eq!(differences(&workspace(key, value), &domain).len(), 1, "{key} {value}");
         }
@@ -151,6 +223,9 @@ mod tests {
         for gone in SOURCE_ONLY {
             assert_eq!(new.get(gone), None, "{gone}");
         }
+        assert_eq!(left_out(&provider), ["tagIDs (1 of them)", "snapshot s", "cloneMode linkedClone"]);
+        assert_eq!(left_out(&new), [""; 0]);
+        assert_eq!(left_out(&json!({"tagIDs": [], "snapshot": "", "cloneMode": null})), [""; 0]);
         assert_eq!(new["network"], json!({"devices": [{"networkName": "n1"}, {"networkName": "n2"}]}));
         let mut pooled = provider;
         pooled["network"]["devices"][0]["addressesFromPools"] = json!([{"name": "p"}]);

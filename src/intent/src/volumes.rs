@@ -13,14 +13,21 @@ pub fn of_vsphere(spec: &Value, name: &str) -> Option<String> {
     ours.then_some(called)
 }
 
-/// Whether the volume can be used in one of these zones only.
-pub fn is_in_a_zone_of(spec: &Value, zones: &[&str]) -> bool {
+/// Whether the volume can be used only in one of these places, each a region and its zone. Zones alone do not tell: another region's
+/// may have the same name.
+pub fn is_in_one_of(spec: &Value, places: &[(&str, &str)]) -> bool {
     let terms = spec["nodeAffinity"]["required"]["nodeSelectorTerms"].as_array().into_iter().flatten();
-    let mut expressions = terms.flat_map(|term| term["matchExpressions"].as_array().into_iter().flatten());
-    expressions.any(|expression| {
-        let values = expression["values"].as_array().into_iter().flatten();
-        expression["key"].as_str().is_some_and(|key| key.ends_with("zone"))
-            && values.filter_map(Value::as_str).any(|zone| zones.contains(&zone))
+    terms.into_iter().any(|term| {
+        let values = |part: &str| -> Vec<&Value> {
+            let expressions = term["matchExpressions"].as_array().into_iter().flatten();
+            let named = expressions.filter(|expression| expression["key"].as_str().is_some_and(|key| key.ends_with(part)));
+            named.map(|expression| &expression["values"]).collect()
+        };
+        let (regions, zones) = (values("region"), values("zone"));
+        let all = |lists: &[&Value], wanted: &str| {
+            lists.iter().all(|list| list.as_array().is_some_and(|values| values.iter().any(|value| value == wanted)))
+        };
+        !zones.is_empty() && places.iter().any(|(region, zone)| all(&regions, region) && all(&zones, zone))
     })
 }
 
@@ -42,14 +49,22 @@ mod tests {
 
     #[test]
     fn a_volume_is_where_its_affinity_says() {
-        let volume = |key: &str, zone: &str| {
-            let expression = json!({"key": key, "operator": "In", "values": [zone]});
-            json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}})
+        let volume = |labels: &[(&str, &str)]| {
+            let expression = |(key, value): &(&str, &str)| json!({"key": format!("topology.csi.vmware.com/openshift-{key}"), "operator": "In", "values": [value]});
+            let expressions: Vec<Value> = labels.iter().map(expression).collect();
+            json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}})
         };
-        let key = "topology.csi.vmware.com/openshift-zone";
-        assert!(is_in_a_zone_of(&volume(key, "zone-b"), &["zone-b", "zone-c"]));
-        assert!(!is_in_a_zone_of(&volume(key, "zone-a"), &["zone-b"]));
-        assert!(!is_in_a_zone_of(&volume("topology.csi.vmware.com/openshift-region", "zone-b"), &["zone-b"]));
-        assert!(!is_in_a_zone_of(&json!({}), &["zone-b"]), "one that may be anywhere");
+        let places = [("region-b", "zone-b"), ("region-c", "zone-c")];
+        for (labels, here) in [
+            (&[("zone", "zone-b")][..], true),
+            (&[("region", "region-c"), ("zone", "zone-c")], true),
+            (&[("region", "region-a"), ("zone", "zone-b")], false),
+            (&[("region", "region-b"), ("zone", "zone-c")], false),
+            (&[("zone", "zone-a")], false),
+            (&[("region", "region-b")], false),
+        ] {
+            assert_eq!(is_in_one_of(&volume(labels), &places), here, "{labels:?}");
+        }
+        assert!(!is_in_one_of(&json!({}), &places), "one that may be anywhere");
     }
 }

@@ -26,6 +26,9 @@ pub struct Shape {
     pub in_use_policies: bool,
     pub failure_domains: FailureDomains,
     pub cloud_config: CloudConfig,
+    /// The `nodes` section of a cloud config in YAML, as a user adds it by hand.
+    #[serde(default)]
+    pub cloud_config_nodes: BTreeMap<String, String>,
     /// The cloud credential operator's mode; in `Manual` the installer's user made the secrets.
     #[serde(default)]
     pub credentials_mode: String,
@@ -124,6 +127,15 @@ pub struct MachineSet {
     pub taints: Vec<Taint>,
     #[serde(default)]
     pub data_disks: Vec<DataDisk>,
+    /// Of the set itself, as are the next three.
+    #[serde(default)]
+    pub set_labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub set_annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    pub delete_policy: Option<String>,
+    #[serde(default)]
+    pub min_ready_seconds: Option<u8>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -12,7 +12,7 @@ use vmi_kit::Reading;
 use vmi_kit::credentials::COMPONENT_SECRETS;
 use vmi_kit::vcenter::{ROOT_SECRET, secret_data};
 use vmi_lab::cluster::{config, machines};
-use vmi_lab::kubernetes::{self, CLUSTER_CSI_DRIVER, CONFIG_MAP, INFRASTRUCTURE, MACHINE_SET, SECRET};
+use vmi_lab::kubernetes::{self, CLUSTER_CSI_DRIVER, CONFIG_MAP, INFRASTRUCTURE, MACHINE_SET, PERSISTENT_VOLUME, SECRET};
 
 use super::config_rewrite::{dump, prepared, put_back};
 use crate::support::alone::{Alone, Ground, NAME, now};
@@ -24,6 +24,8 @@ const CSI: &str = "openshift-cluster-csi-drivers";
 const CSI_CONFIG: &str = "vsphere-csi-config-secret";
 const DRIVER: &str = "csi.vsphere.vmware.com";
 const EMPTY_SET: &str = "source-without-machines";
+/// A volume of the source, which `volumes: Ignore` leaves.
+const LEFT: &str = "left-behind";
 const REMOVAL: &str = "0123456789abcdef";
 
 /// The cluster with vCenter b added, as step 8 leaves it.
@@ -51,7 +53,15 @@ async fn furnished(lab: &Lab) -> TestResult {
         "apiVersion": "operator.openshift.io/v1", "kind": "ClusterCSIDriver", "metadata": {"name": DRIVER},
         "spec": {"managementState": "Managed", "logLevel": "Normal", "operatorLogLevel": "Normal"},
     });
-    for object in [driver, csi_config(&[&a.server, &b.server]), machines::machine_set(EMPTY_SET, &b, &b.zones[0], 0)] {
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": LEFT},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"namespace": "shop", "name": "orders", "uid": "4f0f7a1c-2a55-4a10-9d59-0c6f1d3b7e22"},
+            "csi": {"driver": DRIVER, "volumeHandle": "0e1f5a4c-9b1e-4a43-a9f3-1d3c1a2b3c4e"},
+        },
+    });
+    for object in [driver, csi_config(&[&a.server, &b.server]), machines::machine_set(EMPTY_SET, &b, &b.zones[0], 0), volume] {
         kubernetes::apply(&lab.client, "test", &object).await?;
     }
     Ok(())
@@ -160,6 +170,7 @@ pub async fn the_source_leaves_through_the_one_way_door_and_killed_on_either_sid
     alone.finish(&ground).await?;
     kubernetes::delete(&lab.client, CLUSTER_CSI_DRIVER, "", DRIVER).await?;
     kubernetes::delete(&lab.client, SECRET, CSI, CSI_CONFIG).await?;
+    kubernetes::delete(&lab.client, PERSISTENT_VOLUME, "", LEFT).await?;
     put_back(lab, &before).await?;
     ground.leave().await
 }
@@ -213,7 +224,13 @@ async fn removed(lab: &Lab, ground: &Ground<'_>, b: &str) -> TestResult {
     assert!(message.contains(&map), "{message}");
     let left = kubernetes::get(&lab.client, CONFIG_MAP, &ground.namespace, &map).await?.ok_or("no leftovers")?;
     let text = left.data["data"]["leftovers.txt"].as_str().unwrap_or_default();
-    assert!(text.contains(&format!("# in vCenter {b}")) && text.contains("govc object.destroy /dc-b/vm/"), "{text}");
+    let template = format!("govc vm.destroy {}\n", vcenter(lab, "b")?.template());
+    for told in
+        [&format!("# in vCenter {b}"), "govc object.destroy /dc-b/vm/", &template, "# claim shop/orders,", "oc delete pv left-behind\n"]
+    {
+        assert!(text.contains(told), "{told:?} is not in {text}");
+    }
+    assert!(message.contains("and 1 volumes"), "{message}");
     let all = serde_json::to_string(&vmi)? + text;
     let password = &vcenter(lab, "b")?.password;
     assert!(!all.contains(password.as_str()), "a password in the vmi or in the list");

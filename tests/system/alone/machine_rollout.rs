@@ -80,6 +80,11 @@ async fn furnished(lab: &Lab) -> TestResult {
         template["spec"]["metadata"] = json!({"labels": {"node-role.kubernetes.io/infra": ""}});
         template["spec"]["taints"] = json!([{"key": "infra", "value": "reserved", "effect": "NoSchedule"}]);
         template["spec"]["providerSpec"]["value"]["numCPUs"] = json!(8);
+        if name == NONE {
+            // It makes no machine, so nobody looks for the snapshot.
+            template["spec"]["providerSpec"]["value"]["cloneMode"] = json!("linkedClone");
+            template["spec"]["providerSpec"]["value"]["snapshot"] = json!("golden");
+        }
         kubernetes::apply(&lab.client, "test", &set).await?;
     }
     // The real CRD is not in the pinned modules; what counts here is that the kind is served.
@@ -210,6 +215,7 @@ async fn planned(ground: &Ground<'_>) -> TestResult {
     ground
         .until("the plan", |vmi| {
             has(vmi, WorkersReady, &format!("MachineSet {WORKER}-fd-b: made like {WORKER} in failure domain fd-b"))?;
+            has(vmi, WorkersReady, &format!("MachineSet {NONE}-fd-b: without snapshot golden, cloneMode linkedClone"))?;
             has(vmi, WorkersReady, &format!("MachineAutoscaler worker: looks after MachineSet {WORKER}-fd-b"))?;
             has(vmi, ControlPlaneReady, "failure domains from fd-a to fd-b, Active, RollingUpdate")?;
             has(vmi, SourceWorkersRemoved, &format!("MachineSet {WORKER}: from 3 machines to none, 3 at once, then deleted"))
@@ -288,9 +294,10 @@ async fn added_and_kept(lab: &Lab) -> TestResult {
     ground.until_condition(ControlPlaneReady, "Unknown", "NotRequested").await?;
     ground.until_condition(SourceWorkersRemoved, "Unknown", "NotRequested").await?;
     let node = scaled(lab, "extra", 1).await?.remove(0);
-    scaled(lab, WORKER, 3).await?;
+    let elsewhere = scaled(lab, WORKER, 3).await?.remove(0);
 
-    guarded_pod(lab, &node).await?;
+    guarded_pod(lab, "aside", &elsewhere).await?;
+    guarded_pod(lab, "guarded", &node).await?;
     ground.edit(json!({"state": "RollingBack"})).await?;
     let kept = ground
         .until("the budget to be named", |vmi| {
@@ -298,7 +305,8 @@ async fn added_and_kept(lab: &Lab) -> TestResult {
             if message.contains("kept by PodDisruptionBudget guarded/pod") { Ok(()) } else { Err(message) }
         })
         .await?;
-    assert!(kept.condition(WorkersReady.as_str()).is_some_and(|condition| condition.message.contains(&node)));
+    let message = kept.condition(WorkersReady.as_str()).map(|condition| condition.message.clone()).unwrap_or_default();
+    assert!(message.contains(&node) && !message.contains("aside"), "the budget of pods elsewhere has nothing to do with it: {message}");
     lab.kubectl(&["-n", "guarded", "delete", "poddisruptionbudget", "pod"]).await?.success()?;
     ground.until_condition(WorkersReady, "False", "Undone").await?;
     assert!(virtual_machines(lab, "b").await?.is_empty());
@@ -307,23 +315,23 @@ async fn added_and_kept(lab: &Lab) -> TestResult {
 }
 
 /// A pod on the node that its budget allows nobody to evict.
-async fn guarded_pod(lab: &Lab, node: &str) -> TestResult {
+async fn guarded_pod(lab: &Lab, namespace: &str, node: &str) -> TestResult {
     let labels = json!({"app": "guarded"});
     let template = json!({"metadata": {"labels": labels}, "spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "terminationGracePeriodSeconds": 1, "containers": [script("exec sleep 3600")]}});
     let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "guarded"}},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "pod", "namespace": "guarded"},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "pod", "namespace": namespace},
             "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}},
-        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pod", "namespace": "guarded"},
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pod", "namespace": namespace},
             "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}},
     ]});
-    let file = lab.folder().join("guarded.json");
+    let file = lab.folder().join(format!("{namespace}.json"));
     std::fs::write(&file, manifest.to_string())?;
     lab.kubectl(&["apply", "-f", &file.to_string_lossy()]).await?.success()?;
     let mut cache = lab.watch(&[DEPLOYMENT]).await;
     cache
         .until("the guarded pod", PATIENCE, |cache| {
-            let made = cache.get(DEPLOYMENT, "guarded", "pod").ok_or("no Deployment")?;
+            let made = cache.get(DEPLOYMENT, namespace, "pod").ok_or("no Deployment")?;
             if made.data["status"]["availableReplicas"] == 1 { Ok(()) } else { Err(made.data["status"].to_string()) }
         })
         .await?;

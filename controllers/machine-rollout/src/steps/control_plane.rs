@@ -8,16 +8,17 @@ use vmi_crds::graph::StepName;
 use vmi_crds::spec::State;
 use vmi_crds::status::StepState;
 use vmi_intent::control_plane_set::{domains, of_masters, on_domains};
-use vmi_intent::provider::is_in;
+use vmi_intent::provider::{self, is_in};
 use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, MACHINE};
 use vmi_kit::turn::{rolling_back, turn};
 use vmi_kit::{Migration, Reading, Report, Seen, Step, Stop, Writer, failure};
 
-use super::{failed, few, planning, stuck};
+use super::{failed, few, left_out, planning, stuck};
+use crate::joining;
 use crate::leaving;
 use crate::plane::{Goal, Next, Saved, complete, next};
-use crate::view::{NAMESPACE, Object, is_master, phase, server};
+use crate::view::{NAMESPACE, Object, SIGNING_REQUEST, creation, is_master, phase, server};
 
 /// What step 3 saved of the set.
 const SAVED: &str = "cpms";
@@ -144,7 +145,10 @@ fn roll(m: &Migration, goal: &Goal, reason: &'static str) -> Result<Seen<Change>
                 listed(&goal.spec),
                 masters.len()
             );
-            replace(set, "/spec", &goal.spec("RollingUpdate"), words)
+            let dropped = left_out(OBJECT, &dropped(&set.data["spec"], &goal.spec));
+            let mut change = replace(set, "/spec", &goal.spec("RollingUpdate"), words);
+            change.words.extend(dropped);
+            change
         }
         (Next::PutBack, Some(set)) => {
             let strategy = goal.end.clone().unwrap_or_default();
@@ -158,6 +162,13 @@ fn roll(m: &Migration, goal: &Goal, reason: &'static str) -> Result<Seen<Change>
         _ => creating(m, &masters, goal)?,
     };
     Ok(change::todo(vec![change]).unwrap_or_else(|| Seen::waiting("is looked at again")))
+}
+
+/// What the set says of machines that only the source knows, and will not say any more.
+fn dropped(now: &Value, next: &Value) -> Vec<String> {
+    let provider = |spec: &Value| spec["template"]["machines_v1beta1_machine_openshift_io"]["spec"]["providerSpec"]["value"].clone();
+    let stays = provider::left_out(&provider(next));
+    provider::left_out(&provider(now)).into_iter().filter(|field| !stays.contains(field)).collect()
 }
 
 fn listed(spec: &Value) -> String {
@@ -204,7 +215,12 @@ fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result
     let missing = rolled.and_then(Result::err).unwrap_or_else(|| "its operator makes the inactive control plane machine set".to_owned());
     let (count, servers) = (there.count(), goal.servers.join(", "));
     let going = masters.iter().filter(|master| phase(master) == "Deleting");
-    let mut lines: Vec<String> = masters.iter().filter(|master| phase(master) != "Deleting").map(told).collect();
+    let requests = m.list(SIGNING_REQUEST, "");
+    let coming = |master: &Object| {
+        let made = if phase(master) == "Provisioning" { creation(master) } else { String::new() };
+        told(master) + &made + &joining::pending(master, &requests)
+    };
+    let mut lines: Vec<String> = masters.iter().filter(|master| phase(master) != "Deleting").map(coming).collect();
     lines.extend(leaving::told(m, going));
     format!("{count} control plane machines serve on {servers}: {}; {missing}", few(&lines))
 }

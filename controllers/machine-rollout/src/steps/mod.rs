@@ -8,8 +8,9 @@ pub mod workers_undo;
 use vmi_kit::kind::{MACHINE, MACHINE_SET, NODE};
 use vmi_kit::{Migration, Reading, failure, failure::look};
 
+use crate::joining;
 use crate::ramp::Growing;
-use crate::view::{NAMESPACE, Object, Standing, belongs_to, node_name, standing};
+use crate::view::{NAMESPACE, Object, SIGNING_REQUEST, Standing, belongs_to, node_name, standing};
 
 /// How many are told in a sentence.
 const TOLD: usize = 4;
@@ -47,15 +48,23 @@ struct Progress {
 
 fn progress(m: &Migration, set: &Object, labels: &std::collections::BTreeMap<String, String>) -> Progress {
     let mut progress = Progress { up: 0, coming: Vec::new(), failed: Vec::new() };
+    let requests = m.list(SIGNING_REQUEST, "");
     for machine in machines_of(m, set) {
         let node = node_name(&machine).and_then(|name| m.get(NODE, "", name));
         match standing(&machine, node.as_deref(), labels) {
             Standing::Up => progress.up += 1,
-            Standing::Coming(why) => progress.coming.push(why),
+            Standing::Coming(why) => progress.coming.push(why + &joining::pending(&machine, &requests)),
             Standing::Failed(why) => progress.failed.push(why),
         }
     }
     progress
+}
+
+/// What a plan says of fields that only the source knows; a set that has none of them is not spoken of.
+fn left_out(object: &str, fields: &[String]) -> Option<String> {
+    let linked = fields.iter().any(|field| field.starts_with("cloneMode") || field.starts_with("snapshot"));
+    let so = if linked { ": full clones are made" } else { "" };
+    (!fields.is_empty()).then(|| format!("{object}: without {}, which only the source knows{so}", fields.join(", ")))
 }
 
 /// What is waited for while sets grow.

@@ -10,7 +10,7 @@ use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{MACHINE_AUTOSCALER, MACHINE_SET};
 use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
 
-use super::{failed, planning, progress, sets, stuck, waiting, workers_undo};
+use super::{failed, left_out, planning, progress, sets, stuck, waiting, workers_undo};
 use crate::leaving::scaled;
 use crate::ramp::{self, Growing};
 use crate::view::{NAMESPACE, Object, replicas};
@@ -87,11 +87,12 @@ fn there(m: &Migration, wanted: &Wanted) -> Result<Option<Object>, Stop> {
 }
 
 fn making(set: &Wanted) -> Change {
-    let words = format!(
+    let mut words = vec![format!(
         "MachineSet {}: made like {} in failure domain {} on {}, for {} machines",
         set.name, set.source, set.domain, set.server, set.replicas
-    );
-    Change { act: Act::Create(MACHINE_SET, set.object.clone()), words: vec![words] }
+    )];
+    words.extend(left_out(&format!("MachineSet {}", set.name), &set.left_out));
+    Change { act: Act::Create(MACHINE_SET, set.object.clone()), words }
 }
 
 /// What is left to be done or waited for until all machines serve; none where they do.
@@ -120,8 +121,15 @@ fn retargeted(m: &Migration, wanted: &[Wanted]) -> Vec<Change> {
     let autoscalers = m.list(MACHINE_AUTOSCALER, NAMESPACE);
     let turned = |autoscaler: &Object| {
         let target = target_of(autoscaler)?;
-        let set = wanted.iter().find(|set| set.source == target)?;
-        Some(retarget(autoscaler, target, &set.name))
+        let mut sets = wanted.iter().filter(|set| set.source == target);
+        let mut change = retarget(autoscaler, target, &sets.next()?.name);
+        // Preflight refuses that; it may have been made since.
+        let others: Vec<&str> = sets.map(|set| set.name.as_str()).collect();
+        if !others.is_empty() {
+            let called = autoscaler.name_any();
+            change.words.push(format!("MachineAutoscaler {called}: nothing scales {}, which were one set before", others.join(", ")));
+        }
+        Some(change)
     };
     autoscalers.iter().filter_map(turned).collect()
 }

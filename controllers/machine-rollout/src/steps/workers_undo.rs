@@ -2,7 +2,7 @@
 
 use kube::ResourceExt;
 use vmi_crds::spec::Volumes;
-use vmi_intent::volumes::{is_in_a_zone_of, of_vsphere};
+use vmi_intent::volumes::{is_in_one_of, of_vsphere};
 use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{MACHINE_AUTOSCALER, MACHINE_SET, PERSISTENT_VOLUME};
 use vmi_kit::{Migration, Seen};
@@ -40,9 +40,9 @@ pub fn observe(m: &Migration) -> Seen<Change> {
 
 /// Each by the claim it is bound to.
 fn volumes_on_the_target(m: &Migration) -> Vec<String> {
-    let zones: Vec<&str> = m.spec().failure_domains.iter().map(|domain| domain.zone.as_str()).collect();
+    let places: Vec<(&str, &str)> = m.spec().failure_domains.iter().map(|domain| (domain.region.as_str(), domain.zone.as_str())).collect();
     let volumes = m.list(PERSISTENT_VOLUME, "");
-    let here = volumes.iter().filter(|volume| is_in_a_zone_of(&volume.data["spec"], &zones));
+    let here = volumes.iter().filter(|volume| is_in_one_of(&volume.data["spec"], &places));
     here.filter_map(|volume| of_vsphere(&volume.data["spec"], &volume.name_any())).collect()
 }
 

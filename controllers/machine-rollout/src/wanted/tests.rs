@@ -87,3 +87,18 @@ fn nodes_have_to_have_the_labels_of_their_set_and_of_their_place() {
     let want = [("node-role.kubernetes.io/infra", ""), (NODE_REGION, "r"), (NODE_ZONE, "z-x")];
     assert_eq!(labels, want.map(|(label, value)| (label.to_owned(), value.to_owned())).into());
 }
+
+#[test]
+fn what_only_the_source_knows_is_named_and_not_carried_over() {
+    let mut linked = set("w-0", "a", 3, &json!({})).as_ref().clone();
+    let provider = &mut linked.data["spec"]["template"]["spec"]["providerSpec"]["value"];
+    provider["cloneMode"] = json!("linkedClone");
+    provider["snapshot"] = json!("golden");
+    let (spec, sets) = (spec(&json!({})), [Arc::new(linked), set("w-1", "a", 1, &json!({}))]);
+    let known = Known { spec: &spec, sets: &sets, sources: &["a".to_owned()], uid: "me", infrastructure_id: "id" };
+    let all = wanted(&known).unwrap();
+    assert_eq!(all[0].left_out, ["snapshot golden", "cloneMode linkedClone"]);
+    let made = &all[0].object["spec"]["template"]["spec"]["providerSpec"]["value"];
+    assert_eq!((made.get("cloneMode"), made.get("snapshot")), (None, None));
+    assert!(all[1].left_out.is_empty());
+}

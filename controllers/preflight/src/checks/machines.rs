@@ -15,6 +15,8 @@ const ZONE: &str = "machine.openshift.io/zone";
 const ROLE: &str = "machine.openshift.io/cluster-api-machine-role";
 /// Labels that only vSphere's nodes have.
 const TELL_VSPHERE: [&str; 2] = ["node.kubernetes.io/instance-type", "node.openshift.io/platform-type"];
+/// By this its operator says on a MachineSet which MachineAutoscaler looks after it.
+const AUTOSCALER: &str = "autoscaling.openshift.io/machineautoscaler";
 const NAMED: usize = 5;
 
 pub const CHECKS: &[Check] = &[
@@ -30,6 +32,12 @@ pub const CHECKS: &[Check] = &[
         about: "every machine of the control plane is in a failure domain of the source, string by string: its operator cannot move it otherwise",
         weight: Weight::Blocks,
         judge: masters,
+    },
+    Check {
+        id: "MCH-004",
+        about: "no MachineSet that an autoscaler looks after is to be spread over several failure domains: its bounds would hold for one of the new sets alone",
+        weight: Weight::Blocks,
+        judge: split,
     },
     Check {
         id: "NOD-001",
@@ -87,17 +95,25 @@ fn authority(facts: &Facts) -> Finding {
     wrong_or(few(machines.chain(sets).chain(plane).collect()), "all are the Machine API's")
 }
 
-/// By the failure domains of Infrastructure, or where it has none by the one that will be told from the first master.
+/// By the source's failure domains in Infrastructure, or where that has none at all by the one that will be told from the first master.
 fn masters(facts: &Facts) -> Finding {
     let place = |machine: &Object| machine.data["spec"]["providerSpec"]["value"].clone();
     let mut masters: Vec<&Object> = facts.cluster.machines.iter().filter(|machine| label(machine, ROLE) == "master").collect();
     masters.sort_by(|one, other| name(one).cmp(name(other)));
+    let Some(first) = masters.first() else { return Finding::Passed("there are none".to_owned()) };
     let mut domains = facts.listed_domains().to_vec();
-    if let (true, Some(first)) = (domains.is_empty(), masters.first()) {
+    if domains.is_empty() {
         match failure_domain(&place(first)) {
             Ok(domain) => domains.push(domain),
             Err(why) => return Finding::Wrong(vec![format!("Machine {}: no failure domain can be told from it: {why}", name(first))]),
         }
+    }
+    domains.retain(|domain| facts.sources.iter().any(|source| domain["server"] == source.as_str()));
+    if domains.is_empty() {
+        let (sources, server) = (facts.sources.join(", "), place(first)["workspace"]["server"].clone());
+        let of = if sources.is_empty() { "no source is known".to_owned() } else { format!("no failure domain is on {sources}") };
+        let next = "name the vCenter of the control plane in spec.source.servers, and have Infrastructure list its failure domains";
+        return Finding::Wrong(vec![format!("Machine {}: it is on {server}, and {of}; {next}", name(first))]);
     }
     let astray = |machine: &&Object| {
         let provider = place(machine);
@@ -107,9 +123,31 @@ fn masters(facts: &Facts) -> Finding {
         open.sort_by_key(|(_, differences)| differences.len());
         let (nearest, differences) = open.first().filter(|(_, differences)| !differences.is_empty())?;
         let (called, list) = (name(machine), differences.join(", "));
-        Some(format!("Machine {called}: it is in no failure domain; nearest is {nearest}: {list}; make the two the same, letter by letter"))
+        Some(format!(
+            "Machine {called}: it is in no failure domain of the source; nearest is {nearest}: {list}; make the two the same, letter by letter"
+        ))
     };
     wrong_or(few(masters.iter().filter_map(astray).collect()), format!("{} machines", masters.len()))
+}
+
+/// A MachineAutoscaler looks after one set. Where the source is kept it stays with that.
+fn split(facts: &Facts) -> Finding {
+    if facts.spec.source_retirement == SourceRetirement::Keep {
+        return Finding::Passed("autoscalers stay as they are, for the source is kept".to_owned());
+    }
+    let autoscaler = |set: &str| {
+        let found = facts.cluster.machine_sets.iter().find(|object| name(object) == set)?;
+        found.metadata.annotations.as_ref()?.get(AUTOSCALER).filter(|owner| !owner.is_empty())
+    };
+    let wrong = facts.spec.machine_sets.iter().filter(|said| said.failure_domains.len() > 1).filter_map(|said| {
+        let (set, domains) = (&said.name, said.failure_domains.join(", "));
+        let scaler = autoscaler(set)?;
+        Some(format!(
+            "spec.machineSets[{set}].failureDomains: it is to be spread over {domains}, and MachineAutoscaler {scaler} can look after one \
+             set only; name one failure domain, or delete the MachineAutoscaler and make one for each new set after the move"
+        ))
+    });
+    wrong_or(few(wrong.collect()), "every autoscaler keeps one set")
 }
 
 /// On a node that is not vSphere's the driver's pod fails for ever, and ClusterOperator storage never settles.
@@ -174,94 +212,4 @@ fn few(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::checks::sample::{self, says};
-
-    fn machine(name: &str, region: &str, zone: &str) -> Object {
-        sample::object(&json!({"metadata": {"name": name, "labels": {REGION: region, ZONE: zone}}, "spec": {}}))
-    }
-
-    #[test]
-    fn labels_that_fit_no_failure_domain_are_told_and_empty_ones_pass() {
-        let facts = sample::changed(|cluster| cluster.machines = vec![machine("m-1", "", ""), machine("m-2", "region-a", "zone-a")]);
-        assert!(matches!(labels(&facts), Finding::Passed(_)));
-        let facts = sample::changed(|cluster| cluster.machines = (0..7).map(|n| machine(&format!("m-{n}"), "x", "y")).collect());
-        says(&labels(&facts), &["Machine m-0: its labels say region x, zone y", "and 2 more"]);
-        let template = json!({"metadata": {"labels": {REGION: "x", ZONE: "y"}}});
-        let set = sample::object(&json!({"metadata": {"name": "w"}, "spec": {"template": template}}));
-        says(&labels(&sample::changed(|cluster| cluster.machine_sets = vec![set])), &["MachineSet w: its template says region x"]);
-    }
-
-    #[test]
-    fn machines_of_the_cluster_api_are_refused() {
-        for (field, value, refused) in [("spec", "ClusterAPI", true), ("status", "Migrating", true), ("spec", "MachineAPI", false)] {
-            let set = sample::object(&json!({"metadata": {"name": "w"}, field: {"authoritativeAPI": value}}));
-            let found = authority(&sample::changed(|cluster| cluster.machine_sets = vec![set]));
-            assert_eq!(matches!(found, Finding::Wrong(_)), refused, "{field} {value}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn a_master_that_is_in_no_failure_domain_is_refused_with_what_differs() {
-        let master = |pool: &str, datastore: &str| {
-            let workspace = json!({"server": sample::SOURCE, "datacenter": "dc-a", "datastore": datastore, "resourcePool": pool, "folder": "/dc-a/vm/x"});
-            let value = json!({"workspace": workspace, "template": "t", "network": {"devices": [{"networkName": "n"}]}});
-            sample::object(&json!({"metadata": {"name": "m-0", "labels": {ROLE: "master"}}, "spec": {"providerSpec": {"value": value}}}))
-        };
-        let (pool, datastore) = ("/dc-a/host/cluster-a/Resources", "/dc-a/datastore/datastore-a");
-        let judged = |domains: bool, pool: &str, datastore: &str| {
-            masters(&sample::changed(|cluster| {
-                cluster.machines = vec![master(pool, datastore)];
-                if !domains {
-                    let bare = json!({"metadata": {"name": "cluster"}, "spec": {"platformSpec": {"type": "VSphere"}}});
-                    cluster.infrastructure = Some(sample::object(&bare));
-                }
-            }))
-        };
-        assert!(matches!(judged(true, pool, datastore), Finding::Passed(_)));
-        assert!(matches!(judged(false, pool, datastore), Finding::Passed(_)), "one can be told from it");
-        says(
-            &judged(true, "", datastore),
-            &["Machine m-0: it is in no failure domain; nearest is fd-a: resourcePool is \"\", the domain says"],
-        );
-        says(&judged(true, pool, "datastore-a"), &["datastore is \"datastore-a\", the domain says \"/dc-a/datastore/datastore-a\""]);
-        says(&judged(false, pool, "datastore-a"), &["nearest is migration-source: datastore is \"datastore-a\""]);
-        says(&judged(false, "", datastore), &["no failure domain can be told from it", "resourcePool is empty"]);
-    }
-
-    #[test]
-    fn a_csi_driver_that_runs_beside_vsphere_is_told_with_the_nodes() {
-        let node = |name: &str, spec: Value| sample::object(&json!({"metadata": {"name": name}, "spec": spec}));
-        let nodes = || vec![node("vm-1", json!({"providerID": "vsphere://1"})), node("host-1", json!({}))];
-        let driver = |pods: Value| sample::object(&json!({"metadata": {"name": "driver"}, "spec": {"template": {"spec": pods}}}));
-        let judged = |nodes: Vec<Object>, pods: Option<Value>| {
-            strangers(&sample::changed(|cluster| {
-                cluster.nodes = nodes;
-                cluster.csi_nodes = pods.map(driver);
-            }))
-        };
-        let terms = |terms: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
-        let by = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
-        says(&judged(nodes(), Some(json!({}))), &["DaemonSet driver: it also runs on host-1"]);
-        says(&judged(nodes(), Some(terms(json!([by(TELL_VSPHERE[0]), by("other")])))), &["it also runs on host-1"]);
-        for good in [
-            judged(nodes(), Some(terms(json!([by(TELL_VSPHERE[0])])))),
-            judged(nodes(), Some(json!({"nodeSelector": {TELL_VSPHERE[1]: "vsphere"}}))),
-            judged(nodes(), None),
-            judged(vec![node("vm-1", json!({"providerID": "vsphere://1"}))], Some(json!({}))),
-        ] {
-            assert!(matches!(good, Finding::Passed(_)), "{good:?}");
-        }
-    }
-
-    #[test]
-    fn volumes_block_only_where_the_source_leaves_and_nobody_said_ignore() {
-        let mut facts = sample::with_volumes(&["shop/data"]);
-        assert!(matches!(volumes(&facts), Finding::Passed(text) if text.contains("shop/data")));
-        facts.spec.source_retirement = SourceRetirement::Remove;
-        says(&volumes(&facts), &["spec.volumes: Refuse, and 1 volumes live on the source: shop/data"]);
-        facts.spec.volumes = Volumes::Ignore;
-        assert!(matches!(volumes(&facts), Finding::Noted(_)));
-    }
-}
+mod tests;

@@ -177,13 +177,20 @@ pub fn cloud_config(shape: &Shape, source: &Vcenter) -> String {
             source.resource_pool(&source.zones[0]),
         );
     }
-    let labels = if source.zones.len() > 1 { "labels:\n  zone: openshift-zone\n  region: openshift-region\n" } else { "" };
+    let mut rest = String::new();
+    if source.zones.len() > 1 {
+        rest += "labels:\n  zone: openshift-zone\n  region: openshift-region\n";
+    }
+    if !shape.cloud_config_nodes.is_empty() {
+        rest += "nodes:\n";
+        rest.extend(shape.cloud_config_nodes.iter().map(|(field, value)| format!("  {field}: {value}\n")));
+    }
     match shape.generation {
         Generation::V4_21 => format!(
-            "global:\n  user: \"\"\n  password: \"\"\n  server: \"\"\n  port: 0\n  insecureFlag: true\n  datacenters: []\n  soapRoundtripCount: 0\n  caFile: \"\"\n  thumbprint: \"\"\n  secretName: vsphere-creds\n  secretNamespace: kube-system\n  secretsDirectory: \"\"\n  apiDisable: false\n  apiBinding: \"\"\n  ipFamily: []\nvcenter:\n  {server}:\n    user: \"\"\n    password: \"\"\n    tenantref: \"\"\n    server: {server}\n    port: {port}\n    insecureFlag: true\n    datacenters:\n    - {datacenter}\n    soapRoundtripCount: 0\n    caFile: \"\"\n    thumbprint: \"\"\n    secretref: \"\"\n    secretName: \"\"\n    secretNamespace: \"\"\n    ipFamily: []\n{labels}"
+            "global:\n  user: \"\"\n  password: \"\"\n  server: \"\"\n  port: 0\n  insecureFlag: true\n  datacenters: []\n  soapRoundtripCount: 0\n  caFile: \"\"\n  thumbprint: \"\"\n  secretName: vsphere-creds\n  secretNamespace: kube-system\n  secretsDirectory: \"\"\n  apiDisable: false\n  apiBinding: \"\"\n  ipFamily: []\nvcenter:\n  {server}:\n    user: \"\"\n    password: \"\"\n    tenantref: \"\"\n    server: {server}\n    port: {port}\n    insecureFlag: true\n    datacenters:\n    - {datacenter}\n    soapRoundtripCount: 0\n    caFile: \"\"\n    thumbprint: \"\"\n    secretref: \"\"\n    secretName: \"\"\n    secretNamespace: \"\"\n    ipFamily: []\n{rest}"
         ),
         Generation::Next => format!(
-            "global:\n  insecureFlag: true\n  secretName: vsphere-creds\n  secretNamespace: kube-system\nvcenter:\n  {server}:\n    server: {server}\n    port: {port}\n    datacenters:\n    - {datacenter}\n{labels}"
+            "global:\n  insecureFlag: true\n  secretName: vsphere-creds\n  secretNamespace: kube-system\nvcenter:\n  {server}:\n    server: {server}\n    port: {port}\n    datacenters:\n    - {datacenter}\n{rest}"
         ),
     }
 }

@@ -82,6 +82,18 @@ pub fn machine_sets(shape: &Shape, source: &Vcenter) -> Vec<Value> {
         if !planned.data_disks.is_empty() {
             template["providerSpec"]["value"]["dataDisks"] = json!(planned.data_disks);
         }
+        for (label, value) in &planned.set_labels {
+            set["metadata"]["labels"][label] = json!(value);
+        }
+        if !planned.set_annotations.is_empty() {
+            set["metadata"]["annotations"] = json!(planned.set_annotations);
+        }
+        if let Some(policy) = &planned.delete_policy {
+            set["spec"]["deletePolicy"] = json!(policy);
+        }
+        if let Some(seconds) = planned.min_ready_seconds {
+            set["spec"]["minReadySeconds"] = json!(seconds);
+        }
         sets.push(set);
     }
     sets

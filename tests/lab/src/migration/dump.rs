@@ -105,6 +105,12 @@ impl Dump {
         Dump(objects.iter().map(|object| (name(object), object.clone())).collect())
     }
 
+    /// One object more, by namespace and name.
+    #[cfg(test)]
+    pub fn insert(&mut self, kind: Kind, name: &str, object: Value) {
+        self.0.insert(format!("{} {name}", kind.kind), object);
+    }
+
     fn add(&mut self, kind: Kind, object: &DynamicObject) {
         if object.metadata.namespace.as_deref() != Some(NAMESPACE) {
             self.0.insert(format!("{} {}", kind.kind, full_name(object)), normalised(kind, json!(object)));

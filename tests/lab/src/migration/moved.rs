@@ -1,6 +1,7 @@
 //! The verdict on a move: nothing of the source is in service, the target carries what the source carried, and the rest is as before.
 
-use std::collections::BTreeMap;
+mod cloud_config;
+mod sets;
 
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -9,9 +10,13 @@ use super::dump::Dump;
 use super::verdict::{self, Check, Expected, none, object};
 use super::{Error, NAMESPACE, Site, request};
 use crate::cluster::config::named_domain;
-use crate::kubernetes::{self, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, SECRET};
+use crate::kubernetes::{
+    self, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
+};
 use crate::vcenter::Vcenter;
 
+/// The storage driver, of whose volumes those of the source are left.
+const DRIVER: &str = "csi.vsphere.vmware.com";
 /// Whose MachineAutoscaler scales a set.
 const OWNER: &str = "autoscaling.openshift.io/machineautoscaler";
 
@@ -42,9 +47,13 @@ pub async fn verdict(site: &Site, before: &Dump) -> Result<Vec<Check>, Error> {
             "every Machine has its virtual machine in the target",
             counted("virtual machines", site.targets().iter().map(|target| virtual_machines(&vms, target)).sum(), count),
         ),
-        Check::new("each MachineSet's labels, taints, sizes and replicas are as before", carried_over(before, &after)),
+        Check::new(
+            "each MachineSet's labels, annotations, policies, taints, sizes and replicas are as before",
+            sets::carried_over(before, &after),
+        ),
         Check::new("autoscalers scale the new MachineSets within the bounds of the old", autoscalers(before, &after)),
         Check::new("the control plane machine set names the target alone", control_plane(site).await?),
+        Check::new("what cloud-provider-config says besides vCenters is as before", cloud_config::rest(before, &after)),
         Check::new("metadata.json of both vCenters is kept, and what is left is listed", kept(site).await?),
     ];
     let expected = Expected { there: site.targets(), gone: vec![&site.source] };
@@ -86,61 +95,6 @@ fn nodes_of(nodes: &[DynamicObject], machines: &[DynamicObject], before: &Dump) 
 fn virtual_machines(vms: &Value, vcenter: &Vcenter) -> usize {
     let here = |vm: &&Value| vm["vcenter"] == vcenter.name.as_str() && vm["template"] != true;
     vms.as_array().into_iter().flatten().filter(here).count()
-}
-
-/// What a MachineSet makes, without where it makes it.
-fn kind_of_machine(set: &Value) -> String {
-    let mut template = set["spec"]["template"].clone();
-    for labels in ["/metadata/labels", "/spec/metadata/labels"] {
-        if let Some(labels) = template.pointer_mut(labels).and_then(Value::as_object_mut) {
-            let of_place = |key: &str| key.ends_with("/region") || key.ends_with("/zone");
-            labels.retain(|key, _| !of_place(key) && !key.ends_with("/cluster-api-machineset"));
-        }
-    }
-    if let Some(fields) = template["spec"]["providerSpec"]["value"].as_object_mut() {
-        for place in ["workspace", "template", "network", "tagIDs", "snapshot", "cloneMode", "metadata"] {
-            fields.remove(place);
-        }
-    }
-    sorted(&template).to_string()
-}
-
-/// With keys in their order and without empty objects, so that equal ones read the same: the real webhook fills empty ones in, and
-/// the lab's first set is older than it.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| (key.clone(), sorted(value)));
-            fields.filter(|(_, value)| *value != json!({})).collect::<BTreeMap<_, _>>().into_iter().collect()
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
-    }
-}
-
-/// As many replicas of each kind of machine as before, and no kind more.
-fn carried_over(before: &Dump, after: &Dump) -> Result<(), String> {
-    let replicas = |dump: &Dump| {
-        let mut all: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
-        for (name, set) in dump.of(MACHINE_SET) {
-            let entry = all.entry(kind_of_machine(set)).or_default();
-            entry.0 += set["spec"]["replicas"].as_i64().unwrap_or(1);
-            entry.1.push(name.to_owned());
-        }
-        all
-    };
-    let (old, new) = (replicas(before), replicas(after));
-    let mut wrong: Vec<String> = Vec::new();
-    for (kind, (wanted, names)) in &old {
-        match new.get(kind) {
-            Some((found, _)) if found == wanted => {}
-            Some((found, others)) => wrong.push(format!("{} had {wanted} replicas, {} have {found}", names.join(", "), others.join(", "))),
-            None => wrong.push(format!("nothing makes what {} made: {kind}", names.join(", "))),
-        }
-    }
-    let strange = new.iter().filter(|(kind, _)| !old.contains_key(*kind));
-    wrong.extend(strange.map(|(kind, (_, names))| format!("{} make what nothing made before: {kind}", names.join(", "))));
-    none(&wrong)
 }
 
 fn autoscalers(before: &Dump, after: &Dump) -> Result<(), String> {
@@ -201,39 +155,22 @@ async fn kept(site: &Site) -> Result<Result<(), String>, Error> {
     }
     let map = object(site, CONFIG_MAP, NAMESPACE, &leftovers).await?;
     let text = map.data["data"]["leftovers.txt"].as_str().unwrap_or_default();
-    let told = text.contains(&site.source.server) && text.contains(&site.source.folder());
-    Ok(if told { Ok(()) } else { Err(format!("ConfigMap {leftovers} does not tell what is left in the source")) })
+    let mut left = vec![site.source.server.clone(), site.source.folder(), site.source.template()];
+    // What is made in the shape before the move has no zone; whatever else there is was made on the target.
+    let volumes = kubernetes::list(&site.client, PERSISTENT_VOLUME, "").await?;
+    let of_the_source =
+        volumes.iter().filter(|volume| volume.data["spec"]["csi"]["driver"] == DRIVER && volume.data["spec"]["nodeAffinity"].is_null());
+    left.extend(of_the_source.filter_map(|volume| {
+        let claim = &volume.data["spec"]["claimRef"];
+        Some(format!("# claim {}/{},", claim["namespace"].as_str()?, claim["name"].as_str()?))
+    }));
+    let untold: Vec<String> = left.into_iter().filter(|what| !text.contains(what)).collect();
+    Ok(none(&untold).map_err(|what| format!("ConfigMap {leftovers} does not tell of {what}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn set(name: &str, replicas: i64, cpus: i64, server: &str) -> Value {
-        json!({
-            "metadata": {"name": name},
-            "spec": {"replicas": replicas, "template": {
-                "metadata": {"labels": {"machine.openshift.io/cluster-api-machineset": name, "role": "worker"}},
-                "spec": {"providerSpec": {"value": {"numCPUs": cpus, "workspace": {"server": server}}}},
-            }},
-        })
-    }
-
-    fn carried(old: &[Value], new: &[Value]) -> Result<(), String> {
-        let dump = |sets: &[Value]| Dump::with(MACHINE_SET, sets);
-        carried_over(&dump(old), &dump(new))
-    }
-
-    #[test]
-    fn sets_may_change_name_and_place_but_not_what_they_make_nor_how_many() {
-        let old = [set("infra", 2, 8, "a"), set("worker", 3, 4, "a"), set("none", 0, 2, "a")];
-        let new = [set("infra-b", 2, 8, "b"), set("worker-b", 1, 4, "b"), set("worker-c", 2, 4, "b"), set("none-b", 0, 2, "b")];
-        assert_eq!(carried(&old, &new), Ok(()));
-        assert!(carried(&old, &new[..3]).unwrap_err().contains("nothing makes what ns/none made"));
-        assert!(carried(&old[..2], &new).unwrap_err().contains("ns/none-b make what nothing made before"));
-        let fewer = [new[0].clone(), new[1].clone(), new[3].clone()];
-        assert_eq!(carried(&old, &fewer), Err("ns/worker had 3 replicas, ns/worker-b have 1".to_owned()));
-    }
 
     #[test]
     fn a_node_without_a_machine_is_named_unless_it_had_none_before() {

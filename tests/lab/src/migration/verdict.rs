@@ -1,6 +1,8 @@
 //! The verdict on a growth: what the cluster and the vCenters themselves say, each check with what is wrong where it fails. What it
 //! looks at is looked at after a move too, with other vCenters expected.
 
+mod csi_config;
+
 use std::time::Duration;
 
 use kube::api::DynamicObject;
@@ -87,14 +89,19 @@ pub async fn configured(site: &Site, expected: &Expected<'_>, whom: &str) -> Res
     }
     let infrastructure = object(site, INFRASTRUCTURE, "", "cluster").await?;
     let check = |name: &str, result| Check::new(&name.replace("WHOM", whom), result);
-    Ok(vec![
+    let mut checks = vec![
         check("Infrastructure lists WHOM and their failure domains, in this order", listed(expected, &infrastructure)),
         check("the root secret and every component secret hold the pairs of WHOM", secrets(site, expected).await?),
         check("cloud-provider-config and its copies name WHOM", cloud_configs(site, expected).await?),
         check("ControllerConfig follows Infrastructure", followed(site, &infrastructure).await?),
         check("region and zone tags are attached on WHOM", tags(&infrastructure, &contents)),
         check("the cluster's folder is on WHOM and carries its ownership tag", folders(&contents)),
-    ])
+    ];
+    if site.shape.storage {
+        let config = csi_config::judged(site, expected).await?;
+        checks.push(check("the storage driver's configuration names WHOM and the categories of zones", config));
+    }
+    Ok(checks)
 }
 
 /// Whether the cluster is as well as after its boot. What the operator changed last is still followed by others, who are given

@@ -1,5 +1,5 @@
 //! Stands in for the vSphere CSI driver's operator and for the part of the driver that others wait for: the driver's configuration
-//! follows cloud configuration and credentials, topology follows the failure domains, controller and node pods roll with both,
+//! follows cloud configuration and credentials, topology follows the failure domains or the driver's object, pods roll with both,
 //! nodes that are no virtual machines degrade it, and VolumeAttachments are attached and let go.
 //!
 //! It logs in to every vCenter, as the real one does; there are no volumes behind the attachments.
@@ -63,7 +63,9 @@ async fn pass(client: &Client, cache: &Cache, reached: &mut Option<String>) -> R
     let view = View::of(cache, DRIVERS, CREDENTIALS);
     let mut trouble = view.as_ref().err().cloned();
     if let Ok(view) = &view {
-        let text = driver_config(view);
+        let driver = cache.get(CLUSTER_CSI_DRIVER, "", DRIVER);
+        let categories = categories(view.has_topology(), driver.as_ref().map(|driver| &driver.data["spec"]));
+        let text = driver_config(view, &categories);
         if reached.as_ref() != Some(&text) {
             match connect(view).await {
                 Ok(()) => *reached = Some(text.clone()),
@@ -74,7 +76,7 @@ async fn pass(client: &Client, cache: &Cache, reached: &mut Option<String>) -> R
             }
         }
         if trouble.is_none() {
-            write_config(client, cache, &text, view.has_topology()).await?;
+            write_config(client, cache, &text, !categories.is_empty()).await?;
         }
     }
     report(client, cache, trouble.as_deref()).await
@@ -93,8 +95,17 @@ async fn connect(view: &View) -> Result<(), String> {
     Ok(())
 }
 
+/// The categories of zones: several failure domains imply them, else they are those that the driver's own object names.
+fn categories(implied: bool, driver: Option<&Value>) -> Vec<String> {
+    if implied {
+        return ["openshift-zone", "openshift-region"].map(str::to_owned).into();
+    }
+    let named = driver.and_then(|spec| spec["driverConfig"]["vSphere"]["topologyCategories"].as_array());
+    named.into_iter().flatten().filter_map(|category| category.as_str()).map(str::to_owned).collect()
+}
+
 /// The driver's own configuration.
-fn driver_config(view: &View) -> String {
+fn driver_config(view: &View, categories: &[String]) -> String {
     let id = view.infrastructure["status"]["infrastructureName"].as_str().unwrap_or_default();
     let mut text = format!("[Global]\ncluster-id = \"{id}\"\n");
     for (server, port, datacenters) in view.configured() {
@@ -107,8 +118,8 @@ fn driver_config(view: &View) -> String {
             escaped(&user)
         );
     }
-    if view.has_topology() {
-        text += "\n[Labels]\ntopology-categories = openshift-zone,openshift-region\n";
+    if !categories.is_empty() {
+        text += &format!("\n[Labels]\ntopology-categories = {}\n", categories.join(","));
     }
     text
 }
@@ -209,6 +220,14 @@ mod tests {
         assert!(!is_stranger(&json!({"spec": {"providerID": "vsphere://x"}})));
         let waiting = json!({"spec": {"taints": [{"key": "node.cloudprovider.kubernetes.io/uninitialized"}]}});
         assert!(!is_stranger(&waiting));
+    }
+
+    #[test]
+    fn categories_are_implied_by_several_failure_domains_or_else_named() {
+        let driver = json!({"driverConfig": {"driverType": "vSphere", "vSphere": {"topologyCategories": ["k8s-zone", "k8s-region"]}}});
+        assert_eq!(categories(true, Some(&driver)), ["openshift-zone", "openshift-region"]);
+        assert_eq!(categories(false, Some(&driver)), ["k8s-zone", "k8s-region"]);
+        assert!(categories(false, Some(&json!({}))).is_empty() && categories(false, None).is_empty());
     }
 
     #[test]
