@@ -77,7 +77,8 @@ impl Shared {
         *self.muted.lock().unwrap_or_else(PoisonError::into_inner) = nodes.into();
     }
 
-    fn muted(&self) -> Arc<[String]> {
+    /// Nodes that lines mean nothing about.
+    pub fn muted(&self) -> Arc<[String]> {
         Arc::clone(&self.muted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -16,7 +16,6 @@ use crate::PodHealthWatch;
 use crate::health::{self, Health};
 use crate::restart::{self, Next, Round};
 use crate::view::View;
-use crate::workloads::WORKLOADS;
 
 /// Where the pods that have to go are written down on the way back.
 const BACK: &str = "pods-back";
@@ -89,18 +88,18 @@ async fn act(act: Act, writer: &mut Writer<'_>) -> Result<(), Stop> {
 }
 
 /// Replaces pods.
-pub struct Restarted<W>(pub PhantomData<W>);
+pub struct Restarted<'a, W>(pub &'a PodHealthWatch, pub PhantomData<W>);
 
-impl<W: When> Step for Restarted<W> {
+impl<W: When> Step for Restarted<'_, W> {
     const NAME: StepName = W::RESTARTED;
     type Act = Act;
 
     async fn observe(&self, m: &Migration) -> Result<Seen<Act>, Stop> {
-        Ok(replace(m, W::KEY, "Restarted"))
+        Ok(replace(self.0, m, W::KEY, "Restarted"))
     }
 
     async fn observe_undo(&self, m: &Migration) -> Result<Seen<Act>, Stop> {
-        Ok(replace(m, BACK, "Undone"))
+        Ok(replace(self.0, m, BACK, "Undone"))
     }
 
     async fn act(&self, _m: &Migration, what: Act, writer: &mut Writer<'_>) -> Result<(), Stop> {
@@ -108,15 +107,21 @@ impl<W: When> Step for Restarted<W> {
     }
 }
 
-fn replace(m: &Migration, key: &'static str, reason: &'static str) -> Seen<Act> {
-    let views: Vec<View> = WORKLOADS.iter().map(|workload| View::of(m, workload)).collect();
+fn replace(controller: &PodHealthWatch, m: &Migration, key: &'static str, reason: &'static str) -> Seen<Act> {
+    let views = View::all(m);
     let changes = restart::changes(&views);
     let now = Timestamp::now();
     if m.vmi.seen().started_at.is_none() {
-        return Seen::Todo { act: Act::Save(key, Round { since: now, uids: Default::default() }), changes };
+        let nothing = Round { since: now, uids: Default::default(), ailing: Default::default() };
+        return Seen::Todo { act: Act::Save(key, nothing), changes };
     }
     match restart::next(&views, round(m, key).as_ref(), now) {
-        Next::Save(round) => Seen::Todo { act: Act::Save(key, round), changes },
+        Next::Save(list) => {
+            // What began after the first of them is not from before the start, whatever happened since.
+            let first = [Extended::KEY, BACK].iter().find_map(|key| round(m, key));
+            let ailing = first.map_or_else(|| controller.ailing(m, &views), |first| first.ailing);
+            Seen::Todo { act: Act::Save(key, Round { ailing, ..list }), changes }
+        }
         Next::Delete { namespace, pod } => match m.get(POD, namespace, &pod) {
             Some(pod) => Seen::Todo { act: Act::Delete(pod), changes },
             // It went between two looks; that is an event of its own.
@@ -138,7 +143,7 @@ impl<W: When> Step for Healthy<'_, W> {
     async fn observe(&self, m: &Migration) -> Result<Seen<Act>, Stop> {
         // One step does both where nothing stands between them.
         if W::RESTARTED == W::HEALTHY {
-            match replace(m, W::KEY, "Restarted") {
+            match replace(self.0, m, W::KEY, "Restarted") {
                 Seen::Done { .. } => {}
                 other => return Ok(other),
             }

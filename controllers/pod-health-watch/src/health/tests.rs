@@ -33,7 +33,7 @@ fn well() -> Cluster {
                 ready: true,
                 since: Some(at(10)),
                 created: Some(at(8)),
-                started: Some(at(9)),
+                has_run: true,
                 ..PodView::default()
             };
             ledger.read(&source(workload.component, workload.component), Read::ToTheEnd);
