@@ -17,7 +17,7 @@ use vmi_kit::Context;
 use vmi_kit::metrics::Metrics;
 
 use crate::ledger::{Ledger, Read, Signs, Source};
-use crate::lines::{Lines, Place, Reading};
+use crate::lines::{Lines, Place, Reading, Rest};
 use crate::rules::{Catalogue, Judged};
 
 const SOON: Duration = Duration::from_millis(500);
@@ -77,7 +77,8 @@ impl Shared {
         *self.muted.lock().unwrap_or_else(PoisonError::into_inner) = nodes.into();
     }
 
-    fn muted(&self) -> Arc<[String]> {
+    /// Nodes that lines mean nothing about.
+    pub fn muted(&self) -> Arc<[String]> {
         Arc::clone(&self.muted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -216,7 +217,8 @@ impl Reader {
             ..LogParams::default()
         };
         let stream = api.log_stream(pod, &params).await?;
-        Ok(self.listener.lines(stream, place).await?)
+        let rest = if previous { Rest::IsALine } else { Rest::ComesAgain };
+        Ok(self.listener.lines(stream, rest, place).await?)
     }
 }
 
@@ -238,16 +240,17 @@ struct Listener {
 }
 
 impl Listener {
-    async fn lines(&self, stream: impl AsyncBufRead, place: &mut Place) -> std::io::Result<()> {
+    async fn lines(&self, stream: impl AsyncBufRead, rest: Rest, place: &mut Place) -> std::io::Result<()> {
         let mut stream = std::pin::pin!(stream);
         let mut reading = Reading::from(*place);
         let mut lines = Lines::default();
         let outcome = loop {
             let piece = match stream.fill_buf().await {
-                Ok([]) => {
+                Ok([]) if rest == Rest::IsALine => {
                     lines.end(|line| self.line(&mut reading, line));
                     break Ok(());
                 }
+                Ok([]) => break Ok(()),
                 Ok(piece) => piece,
                 Err(error) => break Err(error),
             };

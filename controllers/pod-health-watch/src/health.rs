@@ -63,6 +63,13 @@ pub struct Facts<'a> {
 
 /// What is missing while logs are not read yet.
 pub const UNREAD: &str = "EVD-001";
+/// What is missing while the cloud controller manager has not reached every vCenter.
+const UNREACHED: &str = "EVD-003";
+/// The rule of a server that cannot be reached.
+const AWAY: &str = "NET-002";
+/// So long nothing bad is told of the way to the vCenters before the manager is asked once more: its only word may be of its start, and
+/// a vCenter that was away for a minute has to be back by then.
+const CALM: SignedDuration = SignedDuration::from_secs(120);
 
 /// What is found.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +78,9 @@ pub enum Health {
     Well(String),
     /// Not yet: what is missing, when to look again, and what is to be said of it once there is no more time.
     NotYet(String, Option<Timestamp>, Box<Failure>),
+    /// The same where only the cloud controller manager's word is missing. It asks vCenters when it starts, and one that was away then
+    /// not before a node comes: from this time on it is worth while to start it once more.
+    Unasked(String, Timestamp, Box<Failure>),
 }
 
 /// Whether the new pods are healthy.
@@ -81,7 +91,11 @@ pub fn health(facts: &Facts<'_>) -> Health {
     let missing: Vec<Failure> = missing(facts).into_iter().filter(|missing| !facts.accept.contains(&missing.rule)).collect();
     if let Some(first) = missing.first() {
         let texts: Vec<String> = missing.iter().map(|missing| format!("{} {}", missing.rule, missing.message)).collect();
-        return Health::NotYet(format!("no sign yet: {}", texts.join("; ")), None, Box::new(first.clone()));
+        let (message, first) = (format!("no sign yet: {}", texts.join("; ")), Box::new(first.clone()));
+        return match calm_from(facts).filter(|_| missing.len() == 1 && first.rule == UNREACHED) {
+            Some(calm) => Health::Unasked(message, calm, first),
+            None => Health::NotYet(message, None, first),
+        };
     }
     let (since, breaker) = quiet_since(facts);
     let until = since.checked_add(facts.quiet).unwrap_or(since);
@@ -139,7 +153,7 @@ fn missing(facts: &Facts<'_>) -> Vec<Failure> {
         if !silent.is_empty() {
             let text = format!("the new cloud controller manager has not reached {} yet", silent.join(", "));
             let command = format!("oc -n {} logs deployment/{} --all-pods", view.workload.namespace, view.workload.name);
-            found.push(lacks("EVD-003", text, "see what it says of the vCenter, and delete its pods once that answers: they ask when they start, and then not before a node comes", [command]));
+            found.push(lacks(UNREACHED, text, "see what it says of the vCenter, and delete its pods once that answers: they ask when they start, and then not before a node comes", [command]));
         }
     }
     if let Some(view) = of_component(facts, PROBLEM_DETECTOR)
@@ -168,6 +182,18 @@ fn reached(facts: &Facts<'_>, view: &View) -> Vec<String> {
     servers.sort();
     servers.dedup();
     servers
+}
+
+/// From when on it is worth while to ask the vCenters once more, if nothing bad comes meanwhile: the cloud controller manager's pods
+/// have nothing to say against them, and nobody tells of a server that is away.
+fn calm_from(facts: &Facts<'_>) -> Option<Timestamp> {
+    let pods = &of_component(facts, CLOUD_CONTROLLER_MANAGER)?.pods;
+    if pods.iter().any(|pod| !pod.ready || pod.leaves) {
+        return None;
+    }
+    let its_own = |run: &Run| pods.iter().any(|pod| pod.uid == run.source.uid) && run.rule != facts.catalogue.unknown().id;
+    let bad = facts.ledger.last(|run| its_own(run) || run.rule == AWAY);
+    pods.iter().filter_map(|pod| pod.since).max()?.max(bad.unwrap_or(Timestamp::MIN)).checked_add(CALM).ok()
 }
 
 fn quiet_since<'a>(facts: &'a Facts<'_>) -> (Timestamp, Option<&'a Run>) {

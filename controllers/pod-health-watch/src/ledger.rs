@@ -164,6 +164,11 @@ impl Ledger {
         self.runs.values().filter(|run| run.weight > Weight::Nothing)
     }
 
+    /// The time of the last line of all runs that fit, also of those that mean nothing yet.
+    pub fn last(&self, fits: impl Fn(&Run) -> bool) -> Option<Timestamp> {
+        self.runs.values().filter(|run| fits(run)).map(|run| run.last).max()
+    }
+
     /// What good a pod's logs told.
     pub fn news(&self, uid: &str) -> News {
         self.news.get(uid).cloned().unwrap_or_default()

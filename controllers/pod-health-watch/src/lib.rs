@@ -27,6 +27,7 @@ mod trouble;
 mod view;
 pub mod workloads;
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +54,7 @@ pub use crate::rules::BadRules;
 use crate::rules::Catalogue;
 use crate::steps::{Detached, Extended, Healthy, Removed, Restarted};
 use crate::view::View;
-use crate::workloads::{CLOUD, CLOUD_OPERATOR, CONFIGS, CREDENTIALS, CSI, MACHINES, STORAGE, WORKLOADS};
+use crate::workloads::{CLOUD, CLOUD_OPERATOR, CONFIGS, CREDENTIALS, CSI, MACHINES, STORAGE};
 
 /// The controller.
 pub struct PodHealthWatch {
@@ -68,6 +69,8 @@ struct Attention {
     patterns: Vec<LogPattern>,
     about: Option<(String, Timestamp)>,
     nodes: u64,
+    /// Of which vmi that has not started, and the UIDs of pods that end again and again already.
+    before: (String, BTreeSet<String>),
 }
 
 impl PodHealthWatch {
@@ -76,7 +79,7 @@ impl PodHealthWatch {
         let shared = Shared::new(Signs::new()?);
         let catalogue = Arc::new(Catalogue::new(&[])?);
         let readers = Readers::new(Arc::clone(&shared));
-        let attention = Attention { readers, catalogue, patterns: Vec::new(), about: None, nodes: 0 };
+        let attention = Attention { readers, catalogue, patterns: Vec::new(), about: None, nodes: 0, before: Default::default() };
         Ok(Self { shared, attention: Mutex::new(attention) })
     }
 
@@ -107,14 +110,31 @@ impl PodHealthWatch {
             attention.readers.stop();
             attention.about = about;
         }
-        let nodes = m.cx.cache.revision(&[NODE]);
-        if attention.nodes != nodes {
-            attention.nodes = nodes;
-            self.shared.mute(not_vspheres(m));
-        }
         let catalogue = Arc::clone(&attention.catalogue);
         attention.readers.keep(&m.cx, &catalogue, wanted(&views(m, round), round));
         Ok(())
+    }
+
+    /// Learns which nodes are not vSphere's: what is said there, and what happens there, tells nothing of the vCenters.
+    fn look_at_nodes(&self, m: &Migration) {
+        let nodes = m.cx.cache.revision(&[NODE]);
+        if std::mem::replace(&mut self.attention().nodes, nodes) != nodes {
+            self.shared.mute(not_vspheres(m));
+        }
+    }
+
+    /// Remembers, until the migration starts, which pods end again and again.
+    fn look_before(&self, m: &Migration, now: Timestamp) {
+        let pods = View::all(m).into_iter().flat_map(|view| view.pods);
+        let ailing = pods.filter(|pod| pod.ails(now)).map(|pod| pod.uid).collect();
+        self.attention().before = (m.uid(), ailing);
+    }
+
+    /// Pods that are not replaced and ended again and again before the migration started.
+    fn ailing(&self, m: &Migration, views: &[View]) -> BTreeSet<String> {
+        let (uid, before) = self.attention().before.clone();
+        let before = if uid == m.uid() { before } else { BTreeSet::new() };
+        restart::ailing(views, &before, m.vmi.seen().started_at.as_ref().map(|time| time.0))
     }
 
     /// Whether the new pods are healthy.
@@ -148,6 +168,8 @@ impl PodHealthWatch {
             runs: self.shared.ledger().runs().cloned().collect(),
             catalogue: &catalogue,
             views: &views(m, round),
+            not_vspheres: &self.shared.muted(),
+            ailing: &round.ailing,
             worse: &cluster::worse(m, status.baseline.as_ref()),
             update: cluster::update(m, status.started_at.as_ref().map(|time| time.0)),
             accept: &m.spec().health.accept,
@@ -157,9 +179,9 @@ impl PodHealthWatch {
     }
 
     async fn steps(&self, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
-        let mut wake = take(&Restarted::<Extended>(PhantomData), m, report).await?;
+        let mut wake = take(&Restarted::<Extended>(self, PhantomData), m, report).await?;
         wake = sooner(wake, take(&Healthy::<Extended>(self, PhantomData), m, report).await?);
-        wake = sooner(wake, take(&Restarted::<Detached>(PhantomData), m, report).await?);
+        wake = sooner(wake, take(&Restarted::<Detached>(self, PhantomData), m, report).await?);
         wake = sooner(wake, take(&Healthy::<Detached>(self, PhantomData), m, report).await?);
         Ok(sooner(wake, take(&Healthy::<Removed>(self, PhantomData), m, report).await?))
     }
@@ -196,7 +218,11 @@ impl Controller for PodHealthWatch {
 
     async fn reconcile(&self, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
         let judged = !m.vmi.over() && m.vmi.seen().started_at.is_some();
+        self.look_at_nodes(m);
         self.attend(m, steps::latest_round(m).filter(|_| judged).as_ref())?;
+        if m.vmi.seen().started_at.is_none() {
+            self.look_before(m, Timestamp::now());
+        }
         let taken = self.steps(m, report).await;
         // Also after an error: what holds the migration is told.
         let round = steps::latest_round(m).filter(|_| judged);
@@ -214,7 +240,7 @@ impl Controller for PodHealthWatch {
 
 /// The workloads without the pods that had to go.
 fn views(m: &Migration, round: &Round) -> Vec<View> {
-    let mut views: Vec<View> = WORKLOADS.iter().map(|workload| View::of(m, workload)).collect();
+    let mut views = View::all(m);
     for view in &mut views {
         view.pods.retain(|pod| !round.uids.contains(&pod.uid));
     }
@@ -231,13 +257,12 @@ fn wanted(views: &[View], round: &Round) -> Vec<Wanted> {
             namespace: view.workload.namespace,
             pod: pod.to_owned(),
         };
-        let pods = view.pods.iter().filter(|pod| pod.started.is_some());
+        // Also while a container waits to begin again: its last words are what tells why it ended.
+        let pods = view.pods.iter().filter(|pod| pod.has_run && !round.ailing.contains(&pod.uid));
         pods.flat_map(|pod| {
-            view.workload.containers.iter().map(|container| Wanted {
-                source: source(&pod.uid, &pod.name, container),
-                since,
-                crashed: pod.restarts > 0,
-            })
+            // Not every release and every configuration has them all.
+            let containers = view.workload.containers.iter().filter(|name| pod.containers.iter().any(|its| its == *name));
+            containers.map(|container| Wanted { source: source(&pod.uid, &pod.name, container), since, crashed: pod.restarts > 0 })
         })
         .collect()
     };
@@ -265,41 +290,4 @@ fn not_vspheres(m: &Migration) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_touches_cover_every_workload_and_delete_only_where_pods_are_replaced() {
-        let touches =
-            |kind, namespace: &str| PodHealthWatch::TOUCHES.iter().find(|touch| touch.kind == kind && touch.namespace == namespace);
-        for workload in WORKLOADS {
-            assert!(touches(workload.kind, workload.namespace).is_some(), "{workload}");
-            let pods = touches(POD, workload.namespace).unwrap();
-            assert!(pods.writes.contains(&"log"), "{workload}");
-            let replaced = WORKLOADS.iter().any(|other| other.namespace == workload.namespace && other.restart.is_some());
-            assert_eq!(pods.writes.contains(&"delete"), replaced, "{workload}");
-            assert!(workload.leases.is_empty() || touches(LEASE, workload.namespace).is_some(), "{workload}");
-        }
-    }
-
-    #[test]
-    fn logs_are_read_whole_where_pods_are_new_and_since_the_restart_elsewhere() {
-        let since: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
-        let round = Round { since, uids: ["old".to_owned()].into() };
-        let pod = |uid: &str, started| view::PodView { uid: uid.into(), name: uid.into(), started, ..view::PodView::default() };
-        let crashed = view::PodView { restarts: 1, ..pod("other", Some(since)) };
-        let view = |place: usize, pods| View { workload: &WORKLOADS[place], wanted: Some(1), short_since: None, pods };
-        let views = [view(0, vec![pod("new", Some(since))]), view(0, vec![pod("not-started", None)]), view(4, vec![crashed])];
-        let wanted = wanted(&views, &round);
-        let told: Vec<(&str, &str, Option<Timestamp>, bool)> =
-            wanted.iter().map(|log| (log.source.uid.as_str(), log.source.container, log.since, log.crashed)).collect();
-        assert_eq!(
-            told,
-            [
-                ("new", "cloud-controller-manager", None, false),
-                ("other", "cluster-cloud-controller-manager", Some(since), true),
-                ("other", "config-sync-controllers", Some(since), true),
-            ]
-        );
-    }
-}
+mod tests;

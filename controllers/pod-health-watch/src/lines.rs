@@ -9,6 +9,8 @@ pub const LONGEST: usize = 16 * 1024;
 #[derive(Default)]
 pub struct Lines {
     begun: Vec<u8>,
+    /// What was dropped of the line that is begun.
+    dropped: u64,
     skipped: u64,
 }
 
@@ -24,32 +26,42 @@ impl Lines {
                 line(&ended[..kept]);
             } else {
                 self.keep(ended);
-                line(&self.begun);
-                self.begun.clear();
+                self.end(&mut line);
             }
             rest = after;
         }
         self.keep(rest);
     }
 
-    /// The stream has ended: what is left is a line too.
+    /// Nothing will be added to what is begun: it is a line too.
     pub fn end(&mut self, line: impl FnOnce(&[u8])) {
         if !self.begun.is_empty() {
             line(&self.begun);
             self.begun.clear();
+            self.skipped += std::mem::take(&mut self.dropped);
         }
     }
 
-    /// How many bytes of lines that were too long were dropped.
+    /// How many bytes were dropped of lines that were handed on and too long.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
     fn keep(&mut self, piece: &[u8]) {
         let kept = piece.len().min(LONGEST.saturating_sub(self.begun.len()));
-        self.skipped += (piece.len() - kept) as u64;
+        self.dropped += (piece.len() - kept) as u64;
         self.begun.extend_from_slice(&piece[..kept]);
     }
+}
+
+/// What becomes of the words after the last line end of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The container has ended: they are its last.
+    IsALine,
+    /// The container may be about to say the rest of the line, or an apiserver that ended has cut it in two: it is read whole from
+    /// the next stream, or as the last words of a container that has ended.
+    ComesAgain,
 }
 
 /// How far a log was read: the time of its last line, and how many lines had that time.

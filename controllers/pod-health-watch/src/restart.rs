@@ -19,6 +19,9 @@ pub struct Round {
     pub since: Timestamp,
     /// Their UIDs.
     pub uids: BTreeSet<String>,
+    /// UIDs of others that ended again and again before the start: they are no worse for doing so still.
+    #[serde(default)]
+    pub ailing: BTreeSet<String>,
 }
 
 /// What is to be done.
@@ -55,14 +58,12 @@ pub fn next(views: &[View], round: Option<&Round>, now: Timestamp) -> Next {
     }
     let Some(round) = round else {
         let uids = replaced().flat_map(|view| view.pods.iter().map(|pod| pod.uid.clone())).collect();
-        return Next::Save(Round { since: now, uids });
+        return Next::Save(Round { since: now, uids, ailing: BTreeSet::new() });
     };
-    let is_old = |pod: &&PodView| round.uids.contains(&pod.uid);
-    let mut old = replaced().flat_map(|view| view.pods.iter().filter(is_old).map(move |pod| (view, pod)));
-    if let Some((view, pod)) = old.clone().find(|(_, pod)| !pod.leaves) {
-        return Next::Delete { namespace: view.workload.namespace, pod: pod.name.clone() };
+    if let Some((namespace, pod)) = stays(views, &round.uids) {
+        return Next::Delete { namespace, pod };
     }
-    if let Some((view, pod)) = old.next() {
+    if let Some((view, pod)) = old(views, &round.uids).next() {
         return wait(format!("waits for pod {} to end", view.pod(pod)));
     }
     for (view, wanted) in wanted() {
@@ -74,6 +75,26 @@ pub fn next(views: &[View], round: Option<&Round>, now: Timestamp) -> Next {
         }
     }
     Next::Done(told(views))
+}
+
+/// Pods of these UIDs that are replaced and still there.
+fn old<'a>(views: &'a [View], uids: &'a BTreeSet<String>) -> impl Iterator<Item = (&'a View, &'a PodView)> {
+    let replaced = views.iter().filter(|view| view.workload.restart.is_some());
+    replaced.flat_map(move |view| view.pods.iter().filter(|pod| uids.contains(&pod.uid)).map(move |pod| (view, pod)))
+}
+
+/// The namespace and name of the first of them that nobody has deleted yet.
+pub fn stays(views: &[View], uids: &BTreeSet<String>) -> Option<(&'static str, String)> {
+    let (view, pod) = old(views, uids).find(|(_, pod)| !pod.leaves)?;
+    Some((view.workload.namespace, pod.name.clone()))
+}
+
+/// Pods that are not replaced and end again and again since before the start: `before` are those that were seen to then; one that was
+/// not looked at then has not been Ready since.
+pub fn ailing(views: &[View], before: &BTreeSet<String>, started: Option<Timestamp>) -> BTreeSet<String> {
+    let watched = views.iter().filter(|view| view.workload.restart.is_none()).flat_map(|view| &view.pods);
+    let since_before = |pod: &PodView| pod.crash_loops().is_some() && !pod.ready && pod.since.zip(started).is_some_and(|(a, b)| a < b);
+    watched.filter(|pod| before.contains(&pod.uid) || since_before(pod)).map(|pod| pod.uid.clone()).collect()
 }
 
 /// What would be replaced, in words that stay the same while pods come and go.

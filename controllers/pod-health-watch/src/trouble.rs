@@ -1,9 +1,12 @@
 //! What holds a migration: lines in logs, pods that do not run, operators that are worse than before, an update. Each explained.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use vmi_crds::spec::Verdict;
 use vmi_crds::status::Failure;
 use vmi_kit::failure::{failure, look};
+use vmi_kit::kind::{DAEMON_SET, DEPLOYMENT};
 use vmi_kit::step::{Wake, sooner};
 
 use crate::cluster::{VERSION, Worse};
@@ -19,8 +22,6 @@ const NOT_READY: SignedDuration = SignedDuration::from_secs(300);
 const IMAGE: SignedDuration = SignedDuration::from_secs(60);
 /// How long after its end a container that took too much memory counts.
 const STARVED: SignedDuration = SignedDuration::from_secs(600);
-/// A process may end and begin once by design.
-const CRASHES: u64 = 3;
 
 /// All that is looked at.
 pub struct Facts<'a> {
@@ -30,6 +31,10 @@ pub struct Facts<'a> {
     pub catalogue: &'a Catalogue,
     /// The workloads.
     pub views: &'a [View],
+    /// Nodes that are not vSphere's.
+    pub not_vspheres: &'a [String],
+    /// UIDs of pods that ended again and again before the start.
+    pub ailing: &'a BTreeSet<String>,
     /// Operators that are worse than at the start.
     pub worse: &'a [Worse],
     /// The update that was begun since the start.
@@ -55,11 +60,9 @@ pub fn troubles(facts: &Facts<'_>) -> (Vec<Failure>, Wake) {
             wake = sooner(wake, Some(counts));
         }
     };
-    for view in facts.views {
-        for pod in view.pods.iter().filter(|pod| !pod.leaves) {
-            if let Some((limit, failure)) = of_pod(view, pod) {
-                consider(pod.since, limit, failure);
-            }
+    for (view, pod) in counted(facts) {
+        if let Some((limit, failure)) = of_pod(facts, view, pod) {
+            consider(pod.since, limit, failure);
         }
     }
     for worse in facts.worse {
@@ -74,8 +77,8 @@ pub fn troubles(facts: &Facts<'_>) -> (Vec<Failure>, Wake) {
             found.push((since, failure));
         }
     };
-    for (view, pod) in facts.views.iter().flat_map(|view| view.pods.iter().map(move |pod| (view, pod))) {
-        if let Some((container, when)) = pod.starved.as_ref().filter(|(_, when)| !pod.leaves && *when >= facts.restarted) {
+    for (view, pod) in counted(facts) {
+        if let Some((container, when)) = pod.starved.as_ref().filter(|(_, when)| *when >= facts.restarted) {
             until(when.checked_add(STARVED).ok(), *when, of_starved(view, pod, container));
         }
     }
@@ -87,6 +90,17 @@ pub fn troubles(facts: &Facts<'_>) -> (Vec<Failure>, Wake) {
     found.retain(|(_, failure)| !facts.accept.contains(&failure.rule));
     found.sort_by(|(a, one), (b, other)| (a, &one.rule, &one.message).cmp(&(b, &other.rule, &other.message)));
     (found.into_iter().map(|(_, failure)| failure).collect(), wake)
+}
+
+/// Pods whose state tells of the migration.
+fn counted<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = (&'a View, &'a PodView)> {
+    let pods = facts.views.iter().flat_map(|view| view.pods.iter().map(move |pod| (view, pod)));
+    pods.filter(|(view, pod)| {
+        // Of a workload that runs on every node: what it needs of a vCenter it never had on a host of bare metal. A pod of any other
+        // may be anywhere, and its crash is its workload's.
+        let elsewhere = view.workload.kind == DAEMON_SET && facts.not_vspheres.contains(&pod.node);
+        !(pod.leaves || elsewhere || facts.ailing.contains(&pod.uid))
+    })
 }
 
 /// A run of lines, explained.
@@ -119,23 +133,36 @@ pub fn of_run(catalogue: &Catalogue, run: &Run) -> Failure {
     }
 }
 
-fn of_pod(view: &View, pod: &PodView) -> Option<(SignedDuration, Failure)> {
+fn of_pod(facts: &Facts<'_>, view: &View, pod: &PodView) -> Option<(SignedDuration, Failure)> {
     let Workload { component, containers, .. } = view.workload;
     let name = view.pod(pod);
     let stuck = |reasons: &[&str]| pod.waits.iter().find(|(_, reason, _)| reasons.contains(&reason.as_str()));
     let (rule, limit, text, container, next) = if let Some((container, reason, message)) = stuck(&["ImagePullBackOff", "ErrImagePull"]) {
         let text = format!("{component}: the image of container {container} of pod {name} cannot be had ({reason}: {message})");
         ("POD-003", IMAGE, text, container.clone(), "see that the node reaches the registry and may pull the image")
-    } else if let Some((container, _, _)) = stuck(&["CrashLoopBackOff"]).filter(|_| pod.restarts >= CRASHES) {
-        let text = format!("{component}: container {container} of pod {name} ends again and again");
-        ("POD-002", SignedDuration::ZERO, text, container.clone(), "its log before the last end says why; mend that")
-    } else if !pod.ready && view.workload.kind == vmi_kit::kind::DEPLOYMENT {
+    } else if let Some(container) = pod.crash_loops() {
+        return Some((SignedDuration::ZERO, of_crashes(facts, view, pod, container)));
+    } else if !pod.ready && view.workload.kind == DEPLOYMENT {
         let text = format!("{component}: {} for minutes", not_ready(view, pod));
         ("POD-004", NOT_READY, text, containers.first().map(|name| (*name).to_owned()).unwrap_or_default(), "its events say what it lacks")
     } else {
         return None;
     };
     Some((limit, about_pod(rule, view, pod, &container, text, next)))
+}
+
+/// With what the container said last before it ended, as far as a rule knows it.
+fn of_crashes(facts: &Facts<'_>, view: &View, pod: &PodView, container: &str) -> Failure {
+    let text = format!("{}: container {container} of pod {} ends again and again", view.workload.component, view.pod(pod));
+    let next = "its log before the last end says why; mend that";
+    let fatal = |run: &&Run| facts.catalogue.rule(&run.rule).is_some_and(|rule| rule.verdict == Verdict::Fatal);
+    let its_own = facts.runs.iter().filter(|run| run.source.uid == pod.uid && run.source.container == container);
+    let Some((run, rule)) = its_own.filter(fatal).max_by_key(|run| run.last).and_then(|run| Some((run, facts.catalogue.rule(&run.rule)?)))
+    else {
+        return about_pod("POD-002", view, pod, container, text, next);
+    };
+    let text = format!("{text}; its log says {}: {}; cause: {}", rule.id, rule.meaning, rule.cause);
+    Failure { line: Some(run.line.clone()), ..about_pod("POD-002", view, pod, container, text, &rule.remedy) }
 }
 
 fn of_starved(view: &View, pod: &PodView, container: &str) -> Failure {

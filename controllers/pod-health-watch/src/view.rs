@@ -1,13 +1,18 @@
 //! What is read of pods and of those who own them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use vmi_kit::Migration;
 use vmi_kit::kind::POD;
 
-use crate::workloads::Workload;
+use crate::workloads::{WORKLOADS, Workload};
+
+/// A process may end and begin once by design.
+const CRASHES: u64 = 3;
+/// So long after a crash nobody calls a container well: the kubelet too forgets its back-off only then.
+const CALM: SignedDuration = SignedDuration::from_secs(600);
 
 /// A watched workload as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +42,14 @@ pub struct PodView {
     pub since: Option<Timestamp>,
     /// When it was made.
     pub created: Option<Timestamp>,
-    /// When the first of its containers that run now was started.
-    pub started: Option<Timestamp>,
+    /// The node it is on.
+    pub node: String,
+    /// Its containers.
+    pub containers: Vec<String>,
+    /// Whether one of them runs or has run, so that there is a log to read.
+    pub has_run: bool,
+    /// When one of them ended last with an error.
+    pub crashed: Option<Timestamp>,
     /// Why containers do not run: container, reason, message.
     pub waits: Vec<(String, String, String)>,
     /// The most restarts of one of its containers.
@@ -48,8 +59,13 @@ pub struct PodView {
 }
 
 impl View {
+    /// All that are watched.
+    pub fn all(m: &Migration) -> Vec<Self> {
+        WORKLOADS.iter().map(|workload| Self::of(m, workload)).collect()
+    }
+
     /// The workload as it is in the cache.
-    pub fn of(m: &Migration, workload: &'static Workload) -> Self {
+    fn of(m: &Migration, workload: &'static Workload) -> Self {
         let owner = m.get(workload.kind, workload.namespace, workload.name);
         let fits =
             |pod: &DynamicObject| workload.labels.iter().all(|(key, value)| pod.labels().get(*key).is_some_and(|label| label == value));
@@ -80,13 +96,8 @@ impl PodView {
             let waiting = &container["state"]["waiting"];
             (text(&container["name"]), text(&waiting["reason"]), text(&waiting["message"]))
         });
-        let ends = containers().flat_map(|container| {
-            let ended = [&container["state"]["terminated"], &container["lastState"]["terminated"]];
-            ended
-                .into_iter()
-                .filter(|ended| ended["reason"] == "OOMKilled")
-                .filter_map(|ended| Some((text(&container["name"]), time(&ended["finishedAt"])?)))
-        });
+        let ended = || containers().flat_map(ends).filter(|(_, ended)| ended.is_object());
+        let starved = ended().filter(|(_, ended)| ended["reason"] == "OOMKilled");
         Self {
             name: pod.name_any(),
             uid: pod.uid().unwrap_or_default(),
@@ -94,12 +105,39 @@ impl PodView {
             ready: ready.is_some_and(|ready| ready["status"] == "True"),
             since: ready.and_then(|ready| time(&ready["lastTransitionTime"])).or_else(|| pod.creation_timestamp().map(|time| time.0)),
             created: pod.creation_timestamp().map(|time| time.0),
-            started: list(&status["containerStatuses"]).filter_map(|container| time(&container["state"]["running"]["startedAt"])).min(),
+            node: text(&pod.data["spec"]["nodeName"]),
+            containers: list(&pod.data["spec"]["containers"]).map(|container| text(&container["name"])).collect(),
+            has_run: list(&status["containerStatuses"]).any(has_run),
+            crashed: ended().filter(|(_, ended)| ended["exitCode"] != 0).filter_map(|(_, ended)| time(&ended["finishedAt"])).max(),
             waits: waits.collect(),
             restarts: containers().filter_map(|container| container["restartCount"].as_u64()).max().unwrap_or(0),
-            starved: ends.max_by_key(|(_, when)| *when),
+            starved: starved
+                .filter_map(|(container, ended)| Some((text(&container["name"]), time(&ended["finishedAt"])?)))
+                .max_by_key(|(_, when)| *when),
         }
     }
+
+    /// The container that ends again and again, and is not even begun again at the moment.
+    pub fn crash_loops(&self) -> Option<&str> {
+        let (container, _, _) = self.waits.iter().find(|(_, reason, _)| reason == "CrashLoopBackOff")?;
+        (self.restarts >= CRASHES).then_some(container)
+    }
+
+    /// Whether it ends again and again, also if it runs at this very moment.
+    pub fn ails(&self, now: Timestamp) -> bool {
+        let lately = |when: Timestamp| now.duration_since(when) < CALM;
+        self.crash_loops().is_some() || (self.restarts >= CRASHES && self.crashed.is_some_and(lately))
+    }
+}
+
+/// How a container ended, now and before, if it has.
+fn ends(container: &Value) -> [(&Value, &Value); 2] {
+    ["state", "lastState"].map(|which| (container, &container[which]["terminated"]))
+}
+
+fn has_run(container: &Value) -> bool {
+    let state = &container["state"];
+    state["running"].is_object() || state["terminated"].is_object() || container["lastState"]["terminated"].is_object()
 }
 
 fn wanted(owner: &DynamicObject) -> u64 {
@@ -129,4 +167,53 @@ pub fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
 /// A time.
 pub fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(state: &Value, last: &Value, restarts: u64) -> PodView {
+        let status = json!({"name": "main", "state": state, "lastState": last, "restartCount": restarts});
+        let value = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "uid": "1"},
+            "spec": {"nodeName": "host-1", "containers": [{"name": "main"}, {"name": "kube-rbac-proxy"}]},
+            "status": {"containerStatuses": [status]},
+        });
+        PodView::of(&serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn a_container_that_waits_to_begin_again_has_a_log_and_one_that_never_began_has_none() {
+        let (nothing, waits) = (json!({}), json!({"waiting": {"reason": "CrashLoopBackOff"}}));
+        let ended = json!({"terminated": {"exitCode": 2, "finishedAt": "2026-11-16T19:49:46Z"}});
+        for (state, last, restarts, expected) in [
+            (json!({"waiting": {"reason": "ContainerCreating"}}), &nothing, 0, false),
+            (json!({"running": {"startedAt": "2026-11-16T19:49:46Z"}}), &nothing, 0, true),
+            (ended.clone(), &nothing, 0, true),
+            (waits, &ended, 1, true),
+        ] {
+            let pod = pod(&state, last, restarts);
+            assert_eq!(pod.has_run, expected, "{state}, before that {last}");
+            assert_eq!((pod.node.as_str(), pod.containers.len()), ("host-1", 2));
+        }
+    }
+
+    #[test]
+    fn a_pod_ails_while_it_ends_again_and_again_and_for_ten_minutes_more() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let ended = |code: i32| json!({"terminated": {"exitCode": code, "finishedAt": "2026-11-16T12:00:00Z"}});
+        let (runs, waits) = (json!({"running": {}}), json!({"waiting": {"reason": "CrashLoopBackOff"}}));
+        for (state, last, restarts, now, expected) in [
+            (&waits, ended(1), 3, "2026-11-16T12:04:00Z", true),
+            (&waits, ended(1), 2, "2026-11-16T12:04:00Z", false),
+            (&runs, ended(1), 3, "2026-11-16T12:09:59Z", true),
+            (&runs, ended(1), 3, "2026-11-16T12:10:00Z", false),
+            (&runs, ended(0), 3, "2026-11-16T12:01:00Z", false),
+        ] {
+            assert_eq!(pod(state, &last, restarts).ails(at(now)), expected, "{state}, before that {last}, {restarts} restarts, at {now}");
+        }
+    }
 }

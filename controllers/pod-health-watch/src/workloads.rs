@@ -18,7 +18,7 @@ pub struct Workload {
     pub labels: &'static [(&'static str, &'static str)],
     /// Why its pods are replaced; without it they are only watched.
     pub restart: Option<&'static str>,
-    /// Containers that speak of vCenters; the others only pass requests on.
+    /// Containers that speak of vCenters or of what is asked of them; the others only pass requests on.
     pub containers: &'static [&'static str],
     /// Leases that show that one of its pods does the work.
     pub leases: &'static [&'static str],
@@ -116,7 +116,7 @@ pub const WORKLOADS: &[Workload] = &[
         CSI,
         "vmware-vsphere-csi-driver-controller",
         &[("app", "vmware-vsphere-csi-driver-controller")],
-        &["csi-driver", "vsphere-syncer"],
+        &["csi-driver", "vsphere-syncer", "csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"],
     ),
     watched(
         "csi-driver",
@@ -219,12 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn of_the_storage_driver_those_who_ask_for_volumes_are_read_too() {
+        let controller = WORKLOADS.iter().find(|workload| workload.name == "vmware-vsphere-csi-driver-controller").unwrap();
+        for container in ["csi-driver", "vsphere-syncer", "csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"] {
+            assert!(controller.containers.contains(&container), "{container}");
+        }
+    }
+
+    #[test]
     fn a_component_is_known_by_every_name_that_people_see() {
         for (name, expected) in [
             ("cloud-controller-manager", Some("cloud-controller-manager")),
             ("vsphere-cloud-controller-manager", Some("cloud-controller-manager")),
             ("machine-controller", Some("machine-api")),
             ("vsphere-syncer", Some("csi-driver")),
+            ("csi-provisioner", Some("csi-driver")),
             ("config-sync-controllers", Some("cloud-controller-manager-operator")),
             ("vpd", Some("problem-detector")),
             ("keepalived", None),

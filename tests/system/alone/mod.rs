@@ -55,6 +55,7 @@ pub fn add(suite: &mut Suite) {
     in_lab!(suite, "native", Depth::Ci, pod_health_watch::{
         pods_are_planned_replaced_once_and_healthy_after_the_quiet_period_and_again_on_the_way_back,
         a_line_that_the_user_calls_fatal_holds_the_migration_until_it_is_accepted,
+        a_process_that_crashes_holds_the_migration_through_its_back_off_and_is_told_with_its_last_words,
         a_refused_password_holds_the_migration_with_the_line_and_what_to_do_and_can_be_accepted,
     });
     in_lab!(suite, "native", Depth::Full, log_flood::{twenty_containers_that_flood_their_logs_are_read_whole_and_take_no_room});

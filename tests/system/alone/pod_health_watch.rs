@@ -185,6 +185,51 @@ pub async fn a_line_that_the_user_calls_fatal_holds_the_migration_until_it_is_ac
     ground.leave().await
 }
 
+/// A workload that is watched and not replaced, and whose pods nobody else looks for.
+const CRASHES: &str = "openshift-cloud-controller-manager-operator";
+const CRASH: &str = "echo 'panic: runtime error: invalid memory address or nil pointer dereference'; exit 2";
+
+pub async fn a_process_that_crashes_holds_the_migration_through_its_back_off_and_is_told_with_its_last_words(lab: &Lab) -> TestResult {
+    let ground = Ground::new(lab, "vmi-pods-crash", json!({"health": {"quietPeriod": "30m", "deadline": "1h"}})).await?;
+    let watch = Alone::run(&ground, PodHealthWatch::new()?).await?;
+    ground.start("native").await?;
+    ground.done(&BEFORE).await?;
+    ground.until_condition(StepName::PodsRestarted, "True", "Restarted").await?;
+    let container = json!({"name": "cluster-cloud-controller-manager", "image": "vmi-lab/shell", "args": ["-c", CRASH]});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "crashes", "namespace": CRASHES, "labels": {"k8s-app": "cloud-manager-operator"}},
+        "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
+    });
+    kubernetes::apply(&lab.client, "test", &pod).await?;
+    let vmi = until_held(&ground, "the crash to hold the migration", |status, reason| (status, reason) == ("True", "RUN-001")).await?;
+    let since = vmi.condition("Held").map(|held| held.last_transition_time.clone());
+
+    let mut cache = lab.watch(&[POD]).await;
+    cache
+        .until("the longest back-off of three", PATIENCE, |cache| {
+            let pod = cache.get(POD, CRASHES, "crashes").ok_or("the pod is gone")?;
+            let status = &pod.data["status"]["containerStatuses"][0];
+            let waits = status["state"]["waiting"]["reason"] == "CrashLoopBackOff" && status["restartCount"].as_u64() >= Some(3);
+            if waits { Ok(()) } else { Err(status.to_string()) }
+        })
+        .await?;
+    // The rule of the line is accepted: that the container ends again and again is another, and is told with the same line.
+    ground.edit(json!({"health": {"accept": ["RUN-001"]}})).await?;
+    let vmi = until_held(&ground, "the back-off to hold it", |status, reason| (status, reason) == ("True", "POD-002")).await?;
+    assert_eq!(vmi.condition("Held").map(|held| held.last_transition_time.clone()), since, "it was held all the time");
+    let failure = vmi.step(StepName::PodsHealthy).and_then(|step| step.failure.clone()).ok_or("the step does not explain it")?;
+    assert!(failure.line.as_deref().is_some_and(|line| line.starts_with("panic: runtime error")), "{failure:?}");
+    assert!(failure.message.contains("RUN-001"), "{failure:?}");
+    let command: Vec<&str> = failure.look[1].split(' ').skip(1).collect();
+    assert!(lab.kubectl(&command).await?.success()?.stdout.contains("panic: runtime error"), "{command:?}");
+
+    kubernetes::delete(&lab.client, POD, CRASHES, "crashes").await?;
+    until_held(&ground, "the hold to be cleared", |status, reason| (status, reason) == ("False", "Cleared")).await?;
+    watch.finish(&ground).await?;
+    ground.leave().await
+}
+
 pub async fn a_refused_password_holds_the_migration_with_the_line_and_what_to_do_and_can_be_accepted(lab: &Lab) -> TestResult {
     let ground = Ground::new(lab, "vmi-pods-login", json!({"health": {"deadline": "20s"}})).await?;
     let fault = lab.control.post("/vcenters/a/faults", &json!({"kind": "password", "password": "changed-meanwhile"})).await?;

@@ -13,7 +13,7 @@ use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::StepState;
 use vmi_kit::Reading;
 use vmi_lab::faults::{Calls, Fault};
-use vmi_lab::migration::verdict;
+use vmi_lab::migration::{request, verdict};
 
 use crate::support::lab::Lab;
 use crate::support::suite::TestResult;
@@ -50,18 +50,21 @@ async fn four_faults(lab: &Lab) -> TestResult {
     let killed = growth.faults.add(&Fault::CcmKilled).await?;
     growth.faults.lift(&crashes).await?;
     growth.stops("POD-002", Some("cloud-controller-manager")).await?;
-    growth.faults.lift(&killed).await?;
-    // The manager asks a vCenter that has no machines only when it starts: until it has, there is nothing that 503 could end.
-    let signs = |vmi: &vmi_crds::VSphereMigrationInfra| {
-        let step = vmi.step(StepName::PodsHealthy).filter(|step| step.state == StepState::Active)?;
-        (!vmi.is_true("Held") && !step.message.contains("EVD-")).then_some(())
-    };
-    growth.until("every sign of health but quiet", signs).await?;
-
+    // The manager asks a vCenter that has no machines only when it starts, and starts while that is away.
     let unavailable = growth.faults.add(&Fault::Status { vcenter: target(), code: 503, calls: Calls::default() }).await?;
+    growth.faults.lift(&killed).await?;
+    let unreached = |vmi: &vmi_crds::VSphereMigrationInfra| {
+        let step = vmi.step(StepName::PodsHealthy).filter(|step| step.state == StepState::Active)?;
+        (!vmi.is_true("Held") && step.message.contains("EVD-003")).then_some(())
+    };
+    growth.until("a manager that has not reached the target", unreached).await?;
     growth.does_not_stop_for(Duration::from_secs(60)).await?;
     growth.faults.lift(&unavailable).await?;
     let (site, before, operator) = growth.completed().await?;
+    let vmi = request::get(&site).await?;
+    let log = vmi.step(StepName::PodsHealthy).map(|step| step.log.clone()).unwrap_or_default();
+    let again = |line: &&String| line.contains("delete pod openshift-cloud-controller-manager/") && line.contains(" once more: ");
+    assert_eq!(log.iter().filter(again).count(), 2, "each pod of the manager is asked once more, and that is told: {log:#?}");
     let checks = verdict::growth(&site, &before).await?;
     operator.stop().await;
     passed(&checks)

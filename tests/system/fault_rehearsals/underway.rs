@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use vmi_crds::VSphereMigrationInfra;
@@ -17,7 +18,7 @@ use vmi_lab::migration::operator::{Operator, Options};
 use vmi_lab::migration::verdict::Check;
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::watch::{self, End};
-use vmi_lab::migration::{self, NAMESPACE, Site, deploy, request};
+use vmi_lab::migration::{self, NAMESPACE, Site, audit, conditions, deploy, request};
 
 use crate::support::command;
 use crate::support::lab::Lab;
@@ -37,6 +38,7 @@ pub struct Underway<'a> {
     pub faults: Faults,
     operator: Operator,
     before: Dump,
+    began: Timestamp,
     lives: usize,
 }
 
@@ -48,13 +50,14 @@ impl<'a> Underway<'a> {
         let no_folder = faults.add(&Fault::Status { vcenter: "b".to_owned(), code: 404, calls }).await?;
         let site = Site::of(&lab.record).await?;
         let before = Dump::take(&site).await?;
+        let began = Timestamp::now();
         deploy::install(&site).await?;
         let mut vmi = request::asked(&site, source)?;
         vmi.spec.health.quiet_period = Period::try_from(QUIET.to_owned())?;
         request::ask(&site, &vmi).await?;
         request::set_state(&site, State::Running).await?;
         let operator = Operator::start(&site, &Options::default()).await?;
-        let mut underway = Underway { lab, site, faults, operator, before, lives: 1 };
+        let mut underway = Underway { lab, site, faults, operator, before, began, lives: 1 };
         underway.stops("VCT-001", None).await?;
         Ok((underway, no_folder))
     }
@@ -186,6 +189,9 @@ impl<'a> Underway<'a> {
         let mut view = View::stderr();
         let end = self.operator.while_alive(watch::follow(&self.site, &mut view, "the end", THE_REST, watch::end)).await?;
         assert_eq!(end, End::Completed);
+        // Whatever went wrong on the way, the console never showed a condition that does not say why, since when and of what.
+        let events = audit::read(&self.site.folder, self.began, |event| event.object_ref.resource == VMI.plural)?;
+        assert_eq!(conditions::unexplained(&events), Vec::<String>::new());
         Ok((self.site, self.before, self.operator))
     }
 }

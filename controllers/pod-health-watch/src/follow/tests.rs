@@ -90,7 +90,7 @@ async fn a_flood_of_two_hundred_logs_takes_no_room_and_no_line_of_it_is_lost() {
     let read = |pieces| {
         let logs = (0..LOGS).map(|pod| {
             let (listener, piece) = (listener(pod, &catalogue, &shared, &metrics), Arc::clone(&piece));
-            tokio::spawn(async move { listener.lines(Flood { piece, at: 0, pieces }, &mut Place::default()).await })
+            tokio::spawn(async move { listener.lines(Flood { piece, at: 0, pieces }, Rest::ComesAgain, &mut Place::default()).await })
         });
         futures::future::join_all(logs)
     };
@@ -128,4 +128,36 @@ async fn a_reader_that_breaks_down_wakes_the_controller() {
     });
     assert!(task.await.unwrap_err().is_panic());
     assert!(wakes.has_changed().unwrap());
+}
+
+#[tokio::test]
+async fn a_line_that_a_stream_cuts_in_two_is_read_once_and_whole_and_the_last_words_of_a_container_are_a_line() {
+    let catalogue = Arc::new(Catalogue::new(&[]).unwrap());
+    let metrics = Metrics::new().unwrap();
+    let line = "2026-11-16T19:49:46.391861000Z panic: worker-1 is gone";
+    let before = "2026-11-16T19:49:45.000000000Z panic: the one before\n";
+    let log = format!("{before}{line}\n");
+    // Wherever it is cut, also where the first part would fit a rule by itself, or has no time yet.
+    for cut in before.len()..log.len() {
+        let shared = Shared::new(Signs::new().unwrap());
+        let listener = listener(0, &catalogue, &shared, &metrics);
+        let mut place = Place::default();
+        listener.lines(&log.as_bytes()[..cut], Rest::ComesAgain, &mut place).await.unwrap();
+        assert_eq!(counted(&shared), 1, "cut at {cut}: it may go on");
+        listener.lines(log.as_bytes(), Rest::ComesAgain, &mut place).await.unwrap();
+        assert_eq!(counted(&shared), 2, "cut at {cut}: read whole");
+        listener.lines(log.as_bytes(), Rest::IsALine, &mut place).await.unwrap();
+        assert_eq!(counted(&shared), 2, "cut at {cut}: read once");
+    }
+    let shared = Shared::new(Signs::new().unwrap());
+    let listener = listener(0, &catalogue, &shared, &metrics);
+    let mut place = Place::default();
+    for _ in 0..2 {
+        listener.lines(line.as_bytes(), Rest::IsALine, &mut place).await.unwrap();
+        assert_eq!(counted(&shared), 1, "a process that crashes ends no line");
+    }
+}
+
+fn counted(shared: &Shared) -> u32 {
+    shared.ledger().runs().map(|run| run.count).sum()
 }

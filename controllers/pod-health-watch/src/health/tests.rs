@@ -33,7 +33,7 @@ fn well() -> Cluster {
                 ready: true,
                 since: Some(at(10)),
                 created: Some(at(8)),
-                started: Some(at(9)),
+                has_run: true,
                 ..PodView::default()
             };
             ledger.read(&source(workload.component, workload.component), Read::ToTheEnd);
@@ -70,7 +70,7 @@ fn judge(cluster: &Cluster, now: i64) -> Health {
 fn lacks(cluster: &Cluster) -> String {
     match judge(cluster, 500) {
         Health::Well(_) => "nothing".to_owned(),
-        Health::NotYet(message, _, failure) => {
+        Health::NotYet(message, _, failure) | Health::Unasked(message, _, failure) => {
             assert!(message.contains(&failure.rule), "{message}");
             assert!(failure.next.contains(&format!("name {} in spec.health.accept", failure.rule)), "{}", failure.next);
             failure.rule
@@ -185,4 +185,47 @@ fn where_a_lease_is_not_even_there_the_commands_to_look_with_work_all_the_same()
     let Health::NotYet(_, _, missing) = judge(&cluster, 500) else { panic!("a lease is missing") };
     let namespace = "openshift-cloud-controller-manager";
     assert_eq!(missing.look, [format!("oc -n {namespace} get pods"), format!("oc -n {namespace} get leases")]);
+}
+
+#[test]
+fn a_manager_whose_word_alone_is_missing_may_be_started_once_more_when_it_was_calm_for_two_minutes() {
+    let unreached = || {
+        let mut cluster = well();
+        cluster.views[0].pods[0].uid = "another".into();
+        cluster
+    };
+    let calm = |cluster: &Cluster| match judge(cluster, 20) {
+        Health::Unasked(_, calm, failure) => {
+            assert_eq!(failure.rule, "EVD-003");
+            Some(calm)
+        }
+        _ => None,
+    };
+    assert_eq!(calm(&unreached()), Some(at(130)), "two minutes after it was Ready");
+    let mut away = unreached();
+    let rule = Catalogue::built_in().rule("NET-002").unwrap();
+    away.ledger.bad(&source(CLOUD_CONTROLLER_MANAGER, "another"), rule, at(15), || "503".to_owned());
+    assert_eq!(calm(&away), Some(at(135)), "two minutes after it was last refused, were it only once");
+    for (component, rule, second, expected, why) in [
+        (CLOUD_CONTROLLER_MANAGER, "UNK-001", 16, 135, "what nobody knows is not of the way to a vCenter"),
+        ("machine-api", "MAO-001", 17, 135, "what others cannot do is theirs"),
+        ("machine-api", "NET-002", 18, 138, "a server that is away for others is away"),
+    ] {
+        let uid = if component == CLOUD_CONTROLLER_MANAGER { "another" } else { component };
+        let rule = Catalogue::built_in().rule(rule).unwrap();
+        away.ledger.bad(&source(component, uid), rule, at(second), || "line".to_owned());
+        assert_eq!(calm(&away), Some(at(expected)), "{why}");
+    }
+    type Spoil = fn(&mut Cluster);
+    let cases: [(&str, Spoil); 4] = [
+        ("another sign is missing", |c| c.leases[0].acquired = None),
+        ("one of its pods is not Ready", |c| c.views[0].pods[0].ready = false),
+        ("one of its pods leaves", |c| c.views[0].pods[0].leaves = true),
+        ("it has no pod", |c| c.views[0].pods.clear()),
+    ];
+    for (why, spoil) in cases {
+        let mut cluster = unreached();
+        spoil(&mut cluster);
+        assert_eq!(calm(&cluster), None, "{why}");
+    }
 }

@@ -22,7 +22,7 @@ fn views(ccm: &[PodView], machines: &[PodView]) -> Vec<View> {
 }
 
 fn round(uids: &[&str]) -> Round {
-    Round { since: at(0), uids: uids.iter().map(|uid| (*uid).to_owned()).collect() }
+    Round { since: at(0), uids: uids.iter().map(|uid| (*uid).to_owned()).collect(), ailing: BTreeSet::new() }
 }
 
 #[test]
@@ -112,4 +112,32 @@ fn the_plan_names_what_is_installed_and_why_in_words_that_do_not_change_with_the
     );
     assert_eq!(plan, changes(&views(&[pod("b", false), pod("c", true)], &[pod("d", true)])));
     assert!(plan.iter().all(|change| change.len() <= 160), "{plan:?}");
+}
+
+#[test]
+fn what_ended_again_and_again_before_the_start_is_known_from_then_or_by_how_long_it_has_not_been_ready() {
+    let crashing = |uid: &str, since| PodView {
+        since: Some(at(since)),
+        waits: vec![("csi-driver".into(), "CrashLoopBackOff".into(), "back-off".into())],
+        restarts: 7,
+        ..pod(uid, false)
+    };
+    let watched = WORKLOADS.iter().find(|workload| workload.restart.is_none()).unwrap();
+    let pods = vec![
+        crashing("long-since", 99),
+        crashing("since-the-start", 100),
+        crashing("seen-before", 150),
+        PodView { waits: vec![], ..crashing("only-not-ready", 50) },
+    ];
+    let mut views = views(&[crashing("replaced", 50)], &[]);
+    views.push(View { workload: watched, wanted: Some(4), short_since: None, pods });
+    let before: BTreeSet<String> = ["seen-before", "gone", "replaced"].map(str::to_owned).into();
+    assert_eq!(ailing(&views, &before, Some(at(100))), ["long-since", "seen-before"].map(str::to_owned).into());
+    assert_eq!(ailing(&views, &before, None), ["seen-before"].map(str::to_owned).into());
+}
+
+#[test]
+fn a_list_of_pods_that_was_written_by_an_older_process_can_be_read() {
+    let written = serde_json::json!({"since": at(0), "uids": ["a"]});
+    assert_eq!(serde_json::from_value::<Round>(written).unwrap(), round(&["a"]));
 }

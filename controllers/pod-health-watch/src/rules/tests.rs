@@ -1,3 +1,5 @@
+mod facts;
+
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -172,6 +174,8 @@ fn what_may_be_over_in_a_minute_has_to_last_longer_before_it_holds_anything() {
         r#"E1116 19:49:46.3 1 a.go:1] worker-1: failed to create scope for machine: failed to create vSphere session: unable to login to vCenter: Post "https://vc/sdk": 503 Service Unavailable"#,
         r#"E1116 19:49:46.3 1 a.go:1] failed to run checks: failed to connect to vc: Post "https://vc:443/sdk": dial tcp 10.0.0.9:443: i/o timeout"#,
         r#"{"level":"error","msg":"failed to login to vc. err: Post \"https://vc:443/sdk\": 503 Service Unavailable"}"#,
+        r#"E1116 19:49:46.3 1 a.go:1] worker-1: failed to create scope for machine: failed to create vSphere session: unable to login to vCenter: Post "https://vc/sdk": EOF"#,
+        r#"E1116 19:49:46.3 1 a.go:1] failed to run checks: failed to connect to vc: Post "https://vc:443/sdk": unexpected EOF"#,
     ] {
         for component in ["cloud-controller-manager", "machine-api", "problem-detector", "csi-driver", "csi-driver-operator"] {
             let rule = decided(component, line).unwrap();

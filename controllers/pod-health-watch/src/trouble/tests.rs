@@ -26,11 +26,24 @@ fn waiting(reason: &str, restarts: u64) -> PodView {
     PodView { name: "ccm-1".into(), uid: "1".into(), since: Some(at(0)), waits, restarts, ..PodView::default() }
 }
 
-fn judge(runs: &[Run], views: &[View], worse: &[Worse], accept: &[&str], now: i64) -> (Vec<String>, Wake) {
-    let catalogue = Catalogue::built_in();
+fn found(runs: &[Run], views: &[View], worse: &[Worse], accept: &[&str], now: i64) -> (Vec<Failure>, Wake) {
     let accept: Vec<String> = accept.iter().map(|id| (*id).to_owned()).collect();
-    let facts = Facts { runs: runs.to_vec(), catalogue, views, worse, update: None, accept: &accept, restarted: at(0), now: at(now) };
-    let (found, wake) = troubles(&facts);
+    troubles(&Facts {
+        runs: runs.to_vec(),
+        catalogue: Catalogue::built_in(),
+        views,
+        not_vspheres: &["host-1".to_owned()],
+        ailing: &["ailing".to_owned()].into(),
+        worse,
+        update: None,
+        accept: &accept,
+        restarted: at(0),
+        now: at(now),
+    })
+}
+
+fn judge(runs: &[Run], views: &[View], worse: &[Worse], accept: &[&str], now: i64) -> (Vec<String>, Wake) {
+    let (found, wake) = found(runs, views, worse, accept, now);
     (found.into_iter().map(|failure| failure.rule).collect(), wake)
 }
 
@@ -65,6 +78,58 @@ fn a_pod_that_does_not_run_holds_once_that_has_lasted() {
         let (found, when) = judge(&[], &[with_pod(pod)], &[], &[], now);
         assert_eq!((found, when), (expected.into_iter().map(str::to_owned).collect(), wake.map(at)), "{told}");
     }
+}
+
+#[test]
+fn a_pod_that_one_host_of_bare_metal_or_the_time_before_the_start_explains_holds_nothing() {
+    let of = |kind, pod: PodView| {
+        let workload = WORKLOADS.iter().find(|workload| workload.kind == kind && workload.restart.is_none()).unwrap();
+        View { workload, wanted: Some(2), short_since: None, pods: vec![pod] }
+    };
+    let starved = PodView { ready: true, waits: vec![], starved: Some(("csi-driver".into(), at(5))), ..waiting("", 1) };
+    for (kind, pod, rule) in [
+        (DAEMON_SET, waiting("CrashLoopBackOff", 3), "POD-002"),
+        (DAEMON_SET, waiting("ErrImagePull", 0), "POD-003"),
+        (DAEMON_SET, starved.clone(), "POD-005"),
+        (DEPLOYMENT, waiting("CrashLoopBackOff", 3), "POD-002"),
+        (DEPLOYMENT, waiting("ContainerCreating", 0), "POD-004"),
+        (DEPLOYMENT, starved, "POD-005"),
+    ] {
+        let holds = |node: &str, uid: &str| {
+            let pod = PodView { node: node.into(), uid: uid.into(), ..pod.clone() };
+            judge(&[], &[of(kind, pod)], &[], &[], 300).0
+        };
+        assert_eq!(holds("worker-1", "1"), [rule]);
+        assert!(holds("worker-1", "ailing").is_empty(), "{rule}: it was so before the start");
+        // A workload that runs on every node is missing something there; any other only happens to be there.
+        assert_eq!(holds("host-1", "1").is_empty(), kind == DAEMON_SET, "{rule} on a host of bare metal");
+        assert_eq!(holds("host-10", "1"), [rule]);
+    }
+}
+
+#[test]
+fn a_container_that_ends_again_and_again_is_told_with_its_last_fatal_line() {
+    let told = |runs: &[Run]| found(runs, &[with_pod(waiting("CrashLoopBackOff", 3))], &[], &["RUN-001", "CCM-001"], 40).0.remove(0);
+    let crash = |last, line: &str| Run { line: line.to_owned(), ..run("RUN-001", 0, last, Weight::Holds) };
+    let other = |change: fn(&mut Run)| {
+        let mut run = crash(39, "panic: of another");
+        change(&mut run);
+        run
+    };
+    let before = run("CCM-001", 0, 20, Weight::Breaks);
+    let elsewhere = [
+        other(|run| run.source.uid = "2".to_owned()),
+        other(|run| run.source.container = "kube-rbac-proxy"),
+        other(|run| (run.rule, run.weight) = ("CSI-014".to_owned(), Weight::Breaks)),
+    ];
+    let runs: Vec<Run> = [before, crash(30, "panic: nil")].into_iter().chain(elsewhere.clone()).collect();
+    let failure = told(&runs);
+    assert_eq!((failure.rule.as_str(), failure.line.as_deref()), ("POD-002", Some("panic: nil")));
+    assert!(failure.message.contains("ends again and again; its log says RUN-001: the process crashed; cause: "), "{}", failure.message);
+    assert!(failure.next.starts_with("see that the server of every failure domain"), "{}", failure.next);
+    let failure = told(&elsewhere);
+    assert_eq!((failure.line, failure.next.starts_with("its log before the last end says why")), (None, true));
+    assert!(failure.look[1].ends_with("-c cloud-controller-manager --previous"), "{:?}", failure.look);
 }
 
 #[test]
