@@ -1,17 +1,21 @@
 //! The lab's command line: what it says, how it ends, and that nothing outlives a lab.
 
-use std::fs;
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+mod machine;
 
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+pub use machine::{
+    a_program_that_dies_at_start_in_a_pod_is_shown_with_the_end_of_its_log, a_program_that_dies_at_start_is_shown_with_the_end_of_its_log,
+    an_address_in_use_is_named, too_little_disk_is_said_before_anything_is_built,
+};
 use rustix::process::Signal;
 use vmi_lab::home::Record;
-use vmi_lab::net::{self, BLOCKS, Block};
+use vmi_lab::net::{self, Block};
 use vmi_lab::process;
-use vmi_lab::tools::{Progress, Tools};
 
-use crate::support::command::{self, Output, vmi_lab_command};
+use crate::support::command::{self, Output};
 use crate::support::lab::Lab;
 use crate::support::suite::TestResult;
 
@@ -115,41 +119,6 @@ pub async fn a_name_never_leads_out_of_the_folder_of_labs() -> TestResult {
     }
     assert!(beside.exists() && labs.exists());
     assert_eq!(fs::read_dir(home.path())?.count(), 2);
-    Ok(())
-}
-
-pub async fn an_address_in_use_is_named() -> TestResult {
-    let home = Home::new()?;
-    let free = |number| Some((number, TcpListener::bind(format!("127.{number}.0.1:6443")).ok()?));
-    let (number, _listener) = BLOCKS.rev().find_map(free).ok_or("no block is free")?;
-    let output = home.run(&["up", "plain", "--net", &format!("127.{number}")]).await?;
-    refused(&output, &[&format!("127.{number}.0.1:6443 is in use"), "--net"]);
-    assert!(home.processes()?.is_empty());
-    Ok(())
-}
-
-/// A folder for VMI_TOOLS with every program the lab runs, but another kube-apiserver.
-async fn tools_with_apiserver(folder: &Path, script: &str) -> TestResult<PathBuf> {
-    let tools = Tools::prepare(&mut Progress::stderr()).await?;
-    for place in tools.places().iter().filter(|place| place.tool.name != "kube-apiserver") {
-        symlink(&place.path, folder.join(&place.tool.name))?;
-    }
-    let manifests = tools.manifests("4.21")?;
-    symlink(manifests.parent().ok_or("the manifests are nowhere")?, folder.join("openshift-manifests"))?;
-    let apiserver = folder.join("kube-apiserver");
-    fs::write(&apiserver, script)?;
-    fs::set_permissions(&apiserver, fs::Permissions::from_mode(0o755))?;
-    Ok(folder.to_owned())
-}
-
-pub async fn a_program_that_dies_at_start_is_shown_with_the_end_of_its_log() -> TestResult {
-    let home = Home::new()?;
-    let folder = tempfile::tempdir()?;
-    let tools = tools_with_apiserver(folder.path(), "#!/bin/sh\necho the certificate is in a bad mood >&2\nexit 3\n").await?;
-    let output = command::run(vmi_lab_command(home.path())?.env("VMI_TOOLS", tools).args(["up", "plain"])).await?;
-    refused(&output, &["kube-apiserver ended", "exit status: 3", "kube-apiserver.log", "the certificate is in a bad mood"]);
-    // What had started before it is gone too.
-    assert!(home.processes()?.is_empty());
     Ok(())
 }
 

@@ -95,9 +95,11 @@ fn all() -> Suite {
         a_wrong_name_or_block_is_refused_with_what_is_wanted,
         a_name_never_leads_out_of_the_folder_of_labs,
         an_address_in_use_is_named,
+        too_little_disk_is_said_before_anything_is_built,
         a_program_that_dies_at_start_is_shown_with_the_end_of_its_log,
     });
     alone!(suite, Depth::Ci, command_line::{
+        a_program_that_dies_at_start_in_a_pod_is_shown_with_the_end_of_its_log,
         up_says_what_to_type_next_and_down_leaves_nothing,
         two_labs_run_side_by_side_and_do_not_see_each_other,
         a_killed_lab_leaves_no_process_and_no_port_after_the_next_up,

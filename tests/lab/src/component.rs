@@ -1,5 +1,7 @@
 //! A long-running program of the lab, started by the supervisor itself: its process, its log, and what to say when it dies.
 
+pub mod pods;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -28,7 +30,12 @@ pub enum Error {
     Start { name: String, source: io::Error },
     #[error("{name} ended ({status}); the end of its log {log}:\n{tail}", log = .log.display())]
     Died { name: String, status: ExitStatus, log: PathBuf, tail: String },
+    #[error("{name} of pod {pod} ended whenever it was started, {times} times by now ({exit}); the end of its log, which is below {folder}:\n{tail}", folder = .folder.display())]
+    Crashes { name: String, pod: String, times: i64, exit: String, folder: PathBuf, tail: String },
 }
+
+/// How much of a log is shown with a death.
+const SHOWN: usize = 15;
 
 impl Recipe {
     fn spawn(&self, log: &Path) -> io::Result<tokio::process::Child> {
@@ -77,7 +84,7 @@ impl Component {
     /// Returns when the program has ended, which no program of the lab does of itself.
     pub async fn died(&mut self) -> Error {
         match self.child.wait().await {
-            Ok(status) => Error::Died { name: self.name.clone(), status, tail: tail(&self.log, 15), log: self.log.clone() },
+            Ok(status) => Error::Died { name: self.name.clone(), status, tail: tail(&self.log, SHOWN), log: self.log.clone() },
             Err(source) => Error::Start { name: self.name.clone(), source },
         }
     }
@@ -132,7 +139,11 @@ pub fn tail(path: &Path, lines: usize) -> String {
         file.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    match read() {
+    last_lines(read(), lines)
+}
+
+fn last_lines(text: Result<String, impl std::fmt::Display>, lines: usize) -> String {
+    match text {
         Ok(text) if text.trim().is_empty() => "  (empty)".to_owned(),
         Ok(text) => {
             let all: Vec<&str> = text.lines().collect();

@@ -227,15 +227,21 @@ impl Installation<'_> {
         let listener = TcpListener::bind(door).await.map_err(|source| net::Error::Listen { address: door, source })?;
         let (delay, late) = watch::channel(Duration::ZERO);
         tasks.spawn(side_door::serve(listener, SocketAddr::new(self.block.control_plane(), APISERVER_PORT), late));
-        match (control, self.vcenters.first()) {
-            (Some(control), Some(source)) => {
-                tasks.spawn(nodes::follow(client.clone(), control.clone(), config::KUBERNETES.to_owned()));
-                self.openshift(control, source, progress).await?;
+        let healthy = async {
+            match (control, self.vcenters.first()) {
+                (Some(control), Some(source)) => {
+                    tasks.spawn(nodes::follow(client.clone(), control.clone(), config::KUBERNETES.to_owned()));
+                    self.openshift(control, source, progress).await?;
+                }
+                _ => self.plain(progress).await?,
             }
-            _ => self.plain(progress).await?,
+            progress("waiting until everything is healthy");
+            Ok::<_, Error>(health::wait(client, self.shape).await?)
+        };
+        tokio::select! {
+            healthy = healthy => healthy?,
+            error = component::pods::any_dies_at_start(client, self.folder) => return Err(error.into()),
         }
-        progress("waiting until everything is healthy");
-        health::wait(client, self.shape).await?;
         if let (Some(wanted), Some(source)) = (self.shape.written, self.vcenters.first()) {
             progress("writing a large cluster's objects");
             // Those who would look for their virtual machines.

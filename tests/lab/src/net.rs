@@ -65,20 +65,23 @@ pub fn check_free(address: SocketAddr) -> Result<(), Error> {
     }
 }
 
-/// The port of a lab's vCenters: 443, the only one every part of OpenShift honours, or the first free one from 8443 on where this
-/// user may not bind 443.
+/// More vCenters than any shape has.
+const VCENTERS: u8 = 8;
+
+/// The port of a lab's vCenters: 443, the only one every part of OpenShift honours, or the first one from 8443 on that is free at
+/// all of their addresses where this user may not bind 443.
 pub fn vcenter_port(block: Block) -> Result<u16, Error> {
-    match check_free(SocketAddr::new(block.vcenter(0), 443)) {
+    let check = |port| (0..VCENTERS).try_for_each(|index| check_free(SocketAddr::new(block.vcenter(index), port)));
+    match check(443) {
         Ok(()) => Ok(443),
         Err(Error::Listen { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
-            let free = |port: &u16| (0..8).all(|index| check_free(SocketAddr::new(block.vcenter(index), *port)).is_ok());
-            (8443..8543).find(free).ok_or(Error::InUse { address: SocketAddr::new(block.vcenter(0), 8443) })
+            (8443..8543).find(|port| check(*port).is_ok()).ok_or(Error::InUse { address: SocketAddr::new(block.vcenter(0), 8443) })
         }
         Err(error) => Err(error),
     }
 }
 
-/// Whether a lab could live in the block: nobody listens where its control plane and its first vCenter will.
+/// Whether a lab could live in the block: nobody listens where its control plane and its vCenters will.
 pub fn check_block(block: Block) -> Result<(), Error> {
     vcenter_port(block)?;
     PORTS.iter().try_for_each(|port| check_free(SocketAddr::new(block.control_plane(), *port)))

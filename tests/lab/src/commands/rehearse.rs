@@ -23,7 +23,7 @@ use crate::migration::{Site, operator};
 use crate::shape::Shape;
 use crate::supervisor::{Order, Running};
 use crate::tools::{Progress, Tools, spoken};
-use crate::{control_plane, health, output, standins};
+use crate::{control_plane, health, home, output, requirements, standins};
 
 /// How far a rehearsal goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub async fn rehearse(shape: &str, source: SourceRetirement, way: Way, report: O
         // Said now, and not when the lab is up.
         operator::binary()?;
     }
+    // Before minutes go by with building.
+    requirements::check(&home::folder())?;
     let mut progress = Progress::stderr();
     let tools = Tools::prepare(&mut progress).await?;
     let began = Instant::now();

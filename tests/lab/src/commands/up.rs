@@ -63,3 +63,18 @@ pub async fn down(name: Option<&str>, all: bool) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_with_too_little_left_ends_the_command_with_2() {
+        let disk = requirements::Error::Disk { folder: "/labs".into(), available: 20 };
+        for error in [requirements::Error::Memory { available: 900 }, disk] {
+            let message = error.to_string();
+            let failure = Failure::from(error);
+            assert_eq!((failure.code, failure.message), (2, message));
+        }
+    }
+}
