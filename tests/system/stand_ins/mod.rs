@@ -6,6 +6,7 @@ mod cco;
 mod config_operator;
 mod cvo;
 mod etcd;
+mod first_words;
 mod mco;
 
 use std::time::Duration;
@@ -58,6 +59,7 @@ pub fn add(suite: &mut Suite) {
         a_node_reboots_only_when_its_pods_have_left_it,
     });
     in_lab!(suite, "plain", Depth::Quick, autoscaler::{an_autoscaler_owns_its_set_until_it_turns_to_another_or_goes});
+    in_lab!(suite, "native", Depth::Ci, first_words::{every_stand_in_calls_itself_one_in_the_first_line_of_its_log});
     in_lab!(suite, "plain", Depth::Quick, etcd::{a_control_plane_machine_goes_when_another_member_votes_in_its_place});
 }
 
