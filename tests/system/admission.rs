@@ -58,6 +58,22 @@ pub async fn a_machine_that_the_real_webhook_does_not_like_is_refused(lab: &Lab)
     Ok(())
 }
 
+/// Tries to give a failure domain another name, region or zone, and returns why that is refused.
+async fn changed_domain_is_refused(lab: &Lab, name: &str, key: &str) -> TestResult<String> {
+    let current = kubernetes::get(&lab.client, INFRASTRUCTURE, "", "cluster").await?.ok_or("no Infrastructure")?;
+    let mut domains = current.data["spec"]["platformSpec"]["vsphere"]["failureDomains"].clone();
+    let mut all = domains.as_array_mut().into_iter().flatten();
+    all.find(|domain| domain["name"] == name).ok_or("no such failure domain")?[key] = json!("changed");
+    refusal(try_infrastructure(lab, &json!({"spec": {"platformSpec": {"vsphere": {"failureDomains": domains}}}})).await)
+}
+
+/// The control plane machine set knows its failure domains by their names, and nobody else does.
+pub async fn a_failure_domain_that_the_control_plane_machine_set_names_does_not_leave(lab: &Lab) -> TestResult {
+    let message = changed_domain_is_refused(lab, "fd-a", "name").await?;
+    assert!(message.contains("a vSphere failure domain still referenced by ControlPlaneMachineSet cluster"), "{message}");
+    Ok(())
+}
+
 /// A lab of its own: what happens here cannot be undone cheaply.
 pub async fn the_real_operator_moves_the_control_plane_and_admission_guards_the_source() -> TestResult {
     let lab = Lab::start("native", "moved").await?;
@@ -74,7 +90,16 @@ async fn move_everything(lab: &Lab) -> TestResult {
     assert_eq!(virtual_machines(lab, "b").await?.len(), 3);
     new_nodes_are_labelled_from_tags(lab).await?;
     lab.settled().await?;
+    machine_guards_its_failure_domain(lab).await?;
     empty_machine_set_guards_the_source(lab, &source.server).await
+}
+
+/// Of all that is in the target's failure domain only machines know it by its zone: no set is there, and the control plane machine
+/// set goes by its name. The real machine controller labels them once zones are on.
+async fn machine_guards_its_failure_domain(lab: &Lab) -> TestResult {
+    let message = changed_domain_is_refused(lab, "fd-b", "zone").await?;
+    assert!(message.contains("(region=region-b, zone=zone-b) that is still in use by Machine 'lab-x7k2p-master-"), "{message}");
+    Ok(())
 }
 
 async fn created_on_target_domains_is_refused(lab: &Lab) -> TestResult {

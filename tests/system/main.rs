@@ -64,6 +64,7 @@ fn all() -> Suite {
         an_added_vcenter_is_accepted_by_the_native_rules,
         a_failure_domain_without_its_vcenter_is_refused_by_the_native_rules,
         a_machine_that_the_real_webhook_does_not_like_is_refused,
+        a_failure_domain_that_the_control_plane_machine_set_names_does_not_leave,
         the_source_failure_domain_matches_the_machines_string_by_string,
     });
     in_lab!(suite, "legacy-yaml", Depth::Ci, admission::{
