@@ -237,8 +237,6 @@ mod tests {
 
     #[test]
     fn too_little_memory_or_disk_an_address_in_use_and_a_death_at_start_end_with_2() {
-        let requirements = |error: requirements::Error| Failure::from(error);
-        let lab = |error: lab::Error| Failure::from(error);
         let crashes = component::Error::Crashes {
             name: "machineset-controller".to_owned(),
             pod: "openshift-machine-api/machine-api-controllers-1".to_owned(),
@@ -248,14 +246,14 @@ mod tests {
             tail: String::new(),
         };
         for failure in [
-            requirements(requirements::Error::Memory { available: 900 }),
-            requirements(requirements::Error::Disk { folder: PathBuf::from("/labs"), available: 20 }),
-            lab(net::Error::InUse { address: ([127, 40, 1, 2], 443).into() }.into()),
-            lab(crashes.into()),
+            Failure::Requirements(requirements::Error::Memory { available: 900 }),
+            Failure::Requirements(requirements::Error::Disk { folder: PathBuf::from("/labs"), available: 20 }),
+            Failure::Lab(net::Error::InUse { address: ([127, 40, 1, 2], 443).into() }.into()),
+            Failure::Lab(crashes.into()),
         ] {
             assert_eq!(failure.code(), 2, "{failure}");
         }
         let missing = crate::cache::GaveUp { what: "a boot".to_owned(), waited: GRACE, missing: "a node".to_owned() };
-        assert_eq!(lab(missing.into()).code(), 1);
+        assert_eq!(Failure::Lab(missing.into()).code(), 1);
     }
 }
