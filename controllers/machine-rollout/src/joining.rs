@@ -80,7 +80,7 @@ O6hRzw==
         Arc::new(serde_json::from_value(value).unwrap())
     }
 
-    fn request(user: &str, text: &str, conditions: Value) -> Object {
+    fn request(user: &str, text: &str, conditions: &Value) -> Object {
         object(json!({"metadata": {"name": "csr-1"}, "spec": {"username": user, "request": STANDARD.encode(text)},
             "status": {"conditions": conditions}}))
     }
@@ -94,10 +94,10 @@ O6hRzw==
     fn certificates_that_a_new_node_waits_for_are_counted() {
         let bootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
         let all = [
-            request(bootstrapper, OF_WORKER_1, json!([])),
-            request(bootstrapper, OF_WORKER_1, Value::Null),
-            request(bootstrapper, OF_WORKER_1, json!([{"type": "Approved", "status": "True"}])),
-            request("system:node:host-7", "no request at all", json!([])),
+            request(bootstrapper, OF_WORKER_1, &json!([])),
+            request(bootstrapper, OF_WORKER_1, &Value::Null),
+            request(bootstrapper, OF_WORKER_1, &json!([{"type": "Approved", "status": "True"}])),
+            request("system:node:host-7", "no request at all", &json!([])),
         ];
         let waiting = |name: &str| pending(&machine(name, "Provisioned"), &all);
         assert_eq!(waiting("worker-1"), "; 3 CertificateSigningRequests of it are pending");

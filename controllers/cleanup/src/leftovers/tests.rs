@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn domain(more: Value) -> Value {
+fn domain(more: &Value) -> Value {
     let mut domain = json!({"name": "fd-a", "server": "a", "region": "r", "zone": "z",
         "topology": {"datacenter": "dc", "computeCluster": "/dc/host/c", "template": "/dc/vm/rhcos"}});
     for (key, value) in more.as_object().cloned().unwrap_or_default() {
@@ -23,14 +23,14 @@ fn has(told: &str, commands: &[&str]) {
     commands.iter().for_each(|command| assert!(lines.contains(command), "{command:?} is not in:\n{told}"));
 }
 
-fn volume(name: &str, spec: Value) -> Option<Volume> {
+fn volume(name: &str, spec: &Value) -> Option<Volume> {
     let object = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
     Volume::left(&object, &[("region-b", "zone-b")])
 }
 
 #[test]
 fn everything_left_comes_with_the_command_that_removes_it() {
-    let told = listed(&[domain(json!({}))], &[], true);
+    let told = listed(&[domain(&json!({}))], &[], true);
     has(
         &told,
         &[
@@ -47,14 +47,14 @@ fn everything_left_comes_with_the_command_that_removes_it() {
         ],
     );
     assert!(!told.contains("govc volume.rm"), "{told}");
-    assert!(!listed(&[domain(json!({}))], &[], false).contains("clustercsidriver"));
+    assert!(!listed(&[domain(&json!({}))], &[], false).contains("clustercsidriver"));
 }
 
 #[test]
 fn what_several_failure_domains_share_is_listed_once() {
-    let other = domain(json!({"name": "fd-a2", "zone": "z2",
+    let other = domain(&json!({"name": "fd-a2", "zone": "z2",
         "topology": {"datacenter": "dc", "computeCluster": "/dc/host/c2", "template": "/dc/vm/rhcos"}}));
-    let told = listed(&[domain(json!({})), other], &[], false);
+    let told = listed(&[domain(&json!({})), other], &[], false);
     for once in ["govc vm.destroy", "govc object.destroy", "openshift-region"] {
         assert_eq!(told.matches(once).count(), 1, "{once}: {told}");
     }
@@ -64,7 +64,7 @@ fn what_several_failure_domains_share_is_listed_once() {
 #[test]
 fn a_tag_is_taken_off_what_its_affinity_put_it_on() {
     let group = json!({"type": "HostGroup", "hostGroup": {"vmGroup": "vms", "hostGroup": "rack 7", "vmHostRule": "rule"}});
-    let told = listed(&[domain(json!({"regionAffinity": {"type": "ComputeCluster"}, "zoneAffinity": group}))], &[], false);
+    let told = listed(&[domain(&json!({"regionAffinity": {"type": "ComputeCluster"}, "zoneAffinity": group}))], &[], false);
     has(
         &told,
         &[
@@ -78,7 +78,7 @@ fn a_tag_is_taken_off_what_its_affinity_put_it_on() {
 #[test]
 fn names_with_blanks_and_quotes_survive_pasting() {
     let topology = json!({"datacenter": "DC 1", "computeCluster": "/DC 1/host/Bob's", "template": ""});
-    let told = listed(&[domain(json!({"region": "r 1", "topology": topology}))], &[], false);
+    let told = listed(&[domain(&json!({"region": "r 1", "topology": topology}))], &[], false);
     has(
         &told,
         &[
@@ -94,9 +94,9 @@ fn names_with_blanks_and_quotes_survive_pasting() {
 fn claims_that_were_left_are_listed_with_their_data_and_those_on_the_target_are_not() {
     let claim = json!({"namespace": "shop", "name": "orders"});
     let csi = json!({"driver": "csi.vsphere.vmware.com", "volumeHandle": "0e1f"});
-    let old = volume("pv-1", json!({"claimRef": claim, "csi": csi, "persistentVolumeReclaimPolicy": "Delete"})).unwrap();
-    let in_tree = volume("pv-2", json!({"vsphereVolume": {"volumePath": "[fast one] kubevols/x.vmdk"}})).unwrap();
-    let told = listed(&[domain(json!({}))], &[old, in_tree], false);
+    let old = volume("pv-1", &json!({"claimRef": claim, "csi": csi, "persistentVolumeReclaimPolicy": "Delete"})).unwrap();
+    let in_tree = volume("pv-2", &json!({"vsphereVolume": {"volumePath": "[fast one] kubevols/x.vmdk"}})).unwrap();
+    let told = listed(&[domain(&json!({}))], &[old, in_tree], false);
     has(
         &told,
         &[
@@ -114,6 +114,6 @@ fn claims_that_were_left_are_listed_with_their_data_and_those_on_the_target_are_
         |key: &str, value: &str| json!({"key": format!("topology.csi.vmware.com/openshift-{key}"), "operator": "In", "values": [value]});
     let on_the_target =
         json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [here("region", "region-b"), here("zone", "zone-b")]}]}});
-    assert!(volume("pv-3", json!({"csi": csi, "nodeAffinity": on_the_target})).is_none());
-    assert!(volume("pv-4", json!({"csi": {"driver": "nfs.csi.k8s.io"}})).is_none());
+    assert!(volume("pv-3", &json!({"csi": csi, "nodeAffinity": on_the_target})).is_none());
+    assert!(volume("pv-4", &json!({"csi": {"driver": "nfs.csi.k8s.io"}})).is_none());
 }

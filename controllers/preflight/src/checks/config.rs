@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn a_request_for_a_secret_without_rights_is_named_and_so_is_a_broken_one() {
-        let facts = asking(json!({"namespace": "add-on", "name": "own"}), json!({}));
+        let facts = asking(&json!({"namespace": "add-on", "name": "own"}), &json!({}));
         says(&requests(&facts), &["CredentialsRequest backup: it names Secret add-on/own", "grant the operator's account get and update"]);
-        says(&requests(&asking(json!({"namespace": "add-on"}), json!({}))), &["CredentialsRequest backup names no secret"]);
-        let mut facts = asking(json!({"namespace": "add-on", "name": "own"}), json!({}));
+        says(&requests(&asking(&json!({"namespace": "add-on"}), &json!({}))), &["CredentialsRequest backup names no secret"]);
+        let mut facts = asking(&json!({"namespace": "add-on", "name": "own"}), &json!({}));
         facts.looked = sample::good().looked;
         assert_eq!(requests(&facts), Finding::Passed("1 secrets, none is denied".to_owned()), "somebody granted it");
     }
@@ -132,17 +132,17 @@ mod tests {
     fn the_secret_of_the_cluster_api_is_none_of_those_the_base_has_rights_on() {
         let secret = json!({"namespace": "openshift-cluster-api", "name": "capv-manager-bootstrap-credentials"});
         let words = ["Secret openshift-cluster-api/capv-manager-bootstrap-credentials", "apply deploy/optional/cluster-api"];
-        says(&requests(&asking(secret.clone(), json!({}))), &words);
+        says(&requests(&asking(secret.clone(), &json!({}))), &words);
         let own = json!({"namespace": "openshift-machine-api", "name": "vsphere-cloud-credentials"});
-        assert!(matches!(requests(&asking(own, json!({}))), Finding::Passed(_)));
+        assert!(matches!(requests(&asking(&own, &json!({}))), Finding::Passed(_)));
         // Where the cluster API is switched off its request is there all the same, and its namespace is not.
         let nowhere = json!({"conditions": [{"type": "MissingTargetNamespace", "status": "True"}]});
-        assert!(matches!(requests(&asking(secret, nowhere)), Finding::Passed(_)));
+        assert!(matches!(requests(&asking(&secret, &nowhere)), Finding::Passed(_)));
         assert!(matches!(requests(&sample::good()), Finding::Passed(_)), "nor is it asked for where there is no request");
     }
 
     /// With a request for this secret, all rights on which are denied.
-    fn asking(secret: Value, status: Value) -> Facts {
+    fn asking(secret: &Value, status: &Value) -> Facts {
         let spec = json!({"providerSpec": {"kind": "VSphereProviderSpec"}, "secretRef": secret});
         let place = (secret["namespace"].as_str().unwrap_or_default().to_owned(), secret["name"].as_str().unwrap_or_default().to_owned());
         let mut facts = sample::asked_for(|asked| asked.denied_secrets = Ok(vec![place]));

@@ -55,7 +55,7 @@ pub fn left_behind(vmi: &VSphereMigrationInfra, by_hand: impl Fn(StepName) -> Ve
             Undo::RunsAgain | Undo::Never(_) => {}
         }
     }
-    let part = |title: &str, list: &[String]| (!list.is_empty()).then(|| format!("; {title}: {}", list.join("; "))).unwrap_or_default();
+    let part = |title: &str, list: &[String]| if list.is_empty() { String::new() } else { format!("; {title}: {}", list.join("; ")) };
     if holds.is_empty() && made.is_empty() {
         return "abandoned; nothing was left changed".to_owned();
     }
