@@ -132,7 +132,7 @@ mod tests {
     fn the_secret_of_the_cluster_api_is_none_of_those_the_base_has_rights_on() {
         let secret = json!({"namespace": "openshift-cluster-api", "name": "capv-manager-bootstrap-credentials"});
         let words = ["Secret openshift-cluster-api/capv-manager-bootstrap-credentials", "apply deploy/optional/cluster-api"];
-        says(&requests(&asking(secret.clone(), &json!({}))), &words);
+        says(&requests(&asking(&secret, &json!({}))), &words);
         let own = json!({"namespace": "openshift-machine-api", "name": "vsphere-cloud-credentials"});
         assert!(matches!(requests(&asking(&own, &json!({}))), Finding::Passed(_)));
         // Where the cluster API is switched off its request is there all the same, and its namespace is not.
