@@ -2,7 +2,7 @@
 // {"seconds","requests","bytesIn","bytesOut","peakMb"}. The measure begins before the first connection and ends after
 // the logout; bytes are those of bodies, as the client sees them; the peak is the process's own resident memory.
 //
-//	bench inventory [--vms]
+//	bench inventory [--vms finder|view]              with virtual machines, by the finder or by one view
 //	bench uuids --file UUIDS [--parallel 4]           one BIOS UUID per line
 //	bench tags --file OBJECTS [--tags 20]             one managed object per line, as Type:value
 //	bench calls [--count 1000]
@@ -20,8 +20,8 @@ import (
 
 type options struct {
 	url, username, password, ca string
-	insecure, vms               bool
-	file                        string
+	insecure                    bool
+	file, vms                   string
 	parallel, tags, count       int
 }
 
@@ -60,13 +60,16 @@ func measure(arguments []string) (*result, error) {
 	flags.StringVar(&o.password, "password", "", "")
 	flags.StringVar(&o.ca, "ca", "", "PEM `file` of the trusted CA")
 	flags.BoolVar(&o.insecure, "insecure", false, "trust any certificate")
-	flags.BoolVar(&o.vms, "vms", false, "inventory with virtual machines")
+	flags.StringVar(&o.vms, "vms", "", "inventory with virtual machines, by `finder` or view")
 	flags.StringVar(&o.file, "file", "", "`file` with one UUID or object per line")
 	flags.IntVar(&o.parallel, "parallel", 4, "lookups at a time")
 	flags.IntVar(&o.tags, "tags", 20, "tags to ensure and attach")
 	flags.IntVar(&o.count, "count", 1000, "small calls")
 	if err := flags.Parse(arguments[1:]); err != nil {
 		return nil, err
+	}
+	if o.vms != "" && o.vms != "finder" && o.vms != "view" {
+		return nil, fmt.Errorf("--vms %q is neither finder nor view", o.vms)
 	}
 
 	start := time.Now()

@@ -41,7 +41,7 @@ func TestEveryWorkIsDoneAndMeasured(t *testing.T) {
 
 	address := []string{"--url", "https://" + server.URL.Host + "/sdk", "--username", "user", "--password", "pass", "--ca", certificate}
 	for _, work := range [][]string{
-		{"inventory"}, {"inventory", "--vms"}, {"uuids", "--file", uuidFile}, {"tags", "--file", objectFile, "--tags", "3"},
+		{"inventory"}, {"inventory", "--vms", "finder"}, {"inventory", "--vms", "view"}, {"uuids", "--file", uuidFile}, {"tags", "--file", objectFile, "--tags", "3"},
 		{"calls", "--count", "10"},
 	} {
 		done, err := measure(append(work, address...))

@@ -18,10 +18,10 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// inventory lists what a migration looks at with the finder, as programs on govmomi do, and virtual machines with one
-// view, which is the quickest it offers.
+// inventory lists what a migration looks at with the finder, as programs on govmomi do, and then reads of each kind the
+// properties that our client reads too.
 func inventory(ctx context.Context, p *peer, o *options) error {
-	finder := find.NewFinder(p.Client, true)
+	finder := find.NewFinder(p.Client, false)
 	datacenters, err := finder.DatacenterList(ctx, "*")
 	if err != nil {
 		return err
@@ -31,66 +31,91 @@ func inventory(ctx context.Context, p *peer, o *options) error {
 		if err := structure(ctx, p, finder); err != nil {
 			return fmt.Errorf("%s: %w", datacenter.InventoryPath, err)
 		}
+		if o.vms == "finder" {
+			if err := foundMachines(ctx, p, finder); err != nil {
+				return fmt.Errorf("%s: %w", datacenter.InventoryPath, err)
+			}
+		}
 	}
-	if o.vms {
-		return machines(ctx, p)
+	if o.vms == "view" {
+		return viewedMachines(ctx, p)
 	}
 	return nil
 }
 
 func structure(ctx context.Context, p *peer, finder *find.Finder) error {
-	var refs []types.ManagedObjectReference
 	clusters, err := finder.ClusterComputeResourceList(ctx, "*")
-	if err := gather(&refs, clusters, err); err != nil {
+	if err := read[mo.ClusterComputeResource](ctx, p, clusters, err, "name", "parent", "resourcePool", "summary"); err != nil {
 		return err
 	}
 	for _, cluster := range clusters {
 		hosts, err := finder.HostSystemList(ctx, cluster.InventoryPath+"/*")
-		if err := gather(&refs, hosts, err); err != nil {
+		if err := read[mo.HostSystem](ctx, p, hosts, err, hostProperties...); err != nil {
 			return err
 		}
 		pools, err := finder.ResourcePoolList(ctx, cluster.InventoryPath+"/Resources/...")
-		if err := gather(&refs, pools, err); err != nil {
+		if err := read[mo.ResourcePool](ctx, p, pools, err, "name", "parent", "owner"); err != nil {
 			return err
 		}
 	}
 	datastores, err := finder.DatastoreList(ctx, "*")
-	if err := gather(&refs, datastores, err); err != nil {
+	if err := read[mo.Datastore](ctx, p, datastores, err, datastoreProperties...); err != nil {
 		return err
 	}
 	networks, err := finder.NetworkList(ctx, "*")
-	if err := gather(&refs, networks, err); err != nil {
+	// Networks are of several types, which govmomi reads together only as what they have in common.
+	if err := read[mo.ManagedEntity](ctx, p, networks, err, "name", "parent"); err != nil {
 		return err
 	}
 	folders, err := finder.FolderList(ctx, "*")
-	if err := gather(&refs, folders, err); err != nil {
-		return err
-	}
-	var entities []mo.ManagedEntity
-	return property.DefaultCollector(p.Client).Retrieve(ctx, refs, []string{"name", "parent"}, &entities)
+	return read[mo.Folder](ctx, p, folders, err, "name", "parent", "childType")
 }
 
-// gather adds the references of a list; to the finder an empty list is an error.
-func gather[T mo.Reference](refs *[]types.ManagedObjectReference, list []T, err error) error {
-	for _, item := range list {
-		*refs = append(*refs, item.Reference())
+var (
+	hostProperties = []string{
+		"name", "parent", "summary.config.product.version", "summary.config.product.build", "runtime.connectionState",
+		"runtime.inMaintenanceMode", "summary.hardware.numCpuCores", "summary.hardware.memorySize",
+		"summary.quickStats.overallMemoryUsage", "network", "datastore",
 	}
+	datastoreProperties = []string{
+		"name", "parent", "summary.type", "summary.capacity", "summary.freeSpace", "summary.accessible", "summary.maintenanceMode",
+		"summary.url",
+	}
+	machineProperties = []string{"name", "parent", "config.uuid", "config.instanceUuid", "config.template", "runtime.powerState"}
+)
+
+// read retrieves properties of what the finder found; to the finder an empty list is an error.
+func read[T any, R mo.Reference](ctx context.Context, p *peer, found []R, err error, properties ...string) error {
 	var none *find.NotFoundError
 	if errors.As(err, &none) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	refs := make([]types.ManagedObjectReference, len(found))
+	for i, item := range found {
+		refs[i] = item.Reference()
+	}
+	var list []T
+	return property.DefaultCollector(p.Client).Retrieve(ctx, refs, properties, &list)
 }
 
-func machines(ctx context.Context, p *peer) error {
+// foundMachines has the finder go through all folders, which is how programs on govmomi list virtual machines by path.
+func foundMachines(ctx context.Context, p *peer, finder *find.Finder) error {
+	machines, err := finder.VirtualMachineList(ctx, "*")
+	return read[mo.VirtualMachine](ctx, p, machines, err, machineProperties...)
+}
+
+// viewedMachines reads them through one view, which is the quickest govmomi offers; it tells no paths.
+func viewedMachines(ctx context.Context, p *peer) error {
 	all, err := view.NewManager(p.Client).CreateContainerView(ctx, p.ServiceContent.RootFolder, []string{"VirtualMachine"}, true)
 	if err != nil {
 		return err
 	}
 	defer all.Destroy(ctx)
 	var list []mo.VirtualMachine
-	return all.Retrieve(ctx, []string{"VirtualMachine"},
-		[]string{"name", "parent", "config.uuid", "config.instanceUuid", "config.template", "runtime.powerState"}, &list)
+	return all.Retrieve(ctx, []string{"VirtualMachine"}, machineProperties, &list)
 }
 
 func lookups(ctx context.Context, p *peer, o *options) error {
