@@ -50,9 +50,10 @@ async fn four_faults(lab: &Lab) -> TestResult {
     let killed = growth.faults.add(&Fault::CcmKilled).await?;
     growth.faults.lift(&crashes).await?;
     growth.stops("POD-002", Some("cloud-controller-manager")).await?;
-    // The manager asks a vCenter that has no machines only when it starts, and starts while that is away.
+    // The manager asks a vCenter that has no machines only when it starts, and a new one starts while that is away.
     let unavailable = growth.faults.add(&Fault::Status { vcenter: target(), code: 503, calls: Calls::default() }).await?;
     growth.faults.lift(&killed).await?;
+    growth.restart_pods("openshift-cloud-controller-manager", "vsphere-cloud-controller-manager").await?;
     let unreached = |vmi: &vmi_crds::VSphereMigrationInfra| {
         let step = vmi.step(StepName::PodsHealthy).filter(|step| step.state == StepState::Active)?;
         (!vmi.is_true("Held") && step.message.contains("EVD-003")).then_some(())

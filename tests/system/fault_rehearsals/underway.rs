@@ -20,6 +20,8 @@ use vmi_lab::migration::view::View;
 use vmi_lab::migration::watch::{self, End};
 use vmi_lab::migration::{self, NAMESPACE, Site, audit, conditions, deploy, request};
 
+use crate::endurance::seen_by_all;
+use crate::support::asking;
 use crate::support::command;
 use crate::support::lab::Lab;
 use crate::support::suite::TestResult;
@@ -122,7 +124,8 @@ impl<'a> Underway<'a> {
     /// As hints say: what has failed is tried again after a pause.
     pub async fn resume(&mut self) -> TestResult {
         request::set_state(&self.site, State::Paused).await?;
-        self.until("the pause", |vmi| vmi.is_true("Paused").then_some(())).await?;
+        // Whoever has not seen the pause has nothing to try again.
+        self.operator.while_alive(seen_by_all(&self.site)).await?;
         Ok(request::set_state(&self.site, State::Running).await?)
     }
 
@@ -157,8 +160,13 @@ impl<'a> Underway<'a> {
             self.paste(hint).await.map_err(|error| format!("{rule} says to look with {hint}: {error}"))?;
         }
         let reason = format!("reason={rule}");
-        let events = self.lab.kubectl(&["-n", NAMESPACE, "get", "events", "--field-selector", &reason, "-o", "name"]).await?.success()?;
-        assert!(!events.stdout.trim().is_empty(), "no Event tells of {rule}");
+        // Events are published beside the status, and come a little later.
+        asking::until("an Event", async || {
+            let events =
+                self.lab.kubectl(&["-n", NAMESPACE, "get", "events", "--field-selector", &reason, "-o", "name"]).await?.success()?;
+            if events.stdout.trim().is_empty() { Err(format!("no Event tells of {rule}").into()) } else { Ok(()) }
+        })
+        .await?;
         Ok(failure)
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -19,6 +20,7 @@ use vmi_kit::{Context, Controller, OWN, Reading, Touch, kind, reads};
 use vmi_lab::cluster::{config, crds};
 use vmi_lab::kubernetes;
 
+use crate::support::asking;
 use crate::support::lab::Lab;
 use crate::support::openshift::{PATIENCE, vcenter};
 use crate::support::suite::TestResult;
@@ -215,6 +217,9 @@ impl Alone {
         for object in rights(&user, &ground.namespace, &touches) {
             kubernetes::apply(&ground.lab.client, "test", &object).await?;
         }
+        for touch in &touches {
+            asking::until("the rights of a controller", async || is_allowed(ground, &user, touch).await).await?;
+        }
         let client = impersonating(ground.lab, &user).await?;
         let cache = Cache::start(&client, &ground.namespace, &touches);
         let (_leads, leads) = watch::channel(true);
@@ -251,6 +256,26 @@ impl Alone {
             .map(|event| format!("{} {}", event["verb"].as_str().unwrap_or_default(), event["requestURI"].as_str().unwrap_or_default()))
             .collect();
         if denied.is_empty() { Ok(()) } else { Err(format!("it was denied what its touches do not name:\n{}", denied.join("\n")).into()) }
+    }
+}
+
+/// By the apiserver's own word, which it gives by what it has read of roles so far.
+async fn is_allowed(ground: &Ground<'_>, user: &str, touch: &Touch) -> TestResult {
+    let namespace = if touch.namespace == OWN { ground.namespace.as_str() } else { touch.namespace };
+    let wanted = ResourceAttributes {
+        verb: Some("list".to_owned()),
+        group: Some(touch.kind.group.to_owned()),
+        resource: Some(touch.kind.plural.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(touch.name.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SubjectAccessReviewSpec { user: Some(user.to_owned()), resource_attributes: Some(wanted), ..Default::default() };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let answer = Api::<SubjectAccessReview>::all(ground.lab.client.clone()).create(&PostParams::default(), &review).await?;
+    match answer.status.is_some_and(|status| status.allowed) {
+        true => Ok(()),
+        false => Err(format!("{user} may not list {} in {namespace:?} yet", touch.kind.plural).into()),
     }
 }
 
