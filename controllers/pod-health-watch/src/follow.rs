@@ -269,7 +269,7 @@ impl Listener {
         let Some((at, text)) = reading.next(line) else { return };
         let component = self.source.component;
         if let Some(sign) = self.shared.signs.of(component, text) {
-            let changed = self.shared.ledger().good(&self.source, &sign);
+            let changed = self.shared.ledger().good(&self.source, &sign, at);
             self.shared.wake_if(changed);
         }
         let rule = match self.catalogue.judge(Some(component), text) {

@@ -10,7 +10,7 @@ use crate::cluster::Worse;
 use crate::ledger::{Ledger, Read, Run};
 use crate::rules::Catalogue;
 use crate::trouble;
-use crate::view::{View, time};
+use crate::view::{PodView, View, time};
 use crate::workloads::{CLOUD_CONTROLLER_MANAGER, PROBLEM_DETECTOR};
 
 /// A Lease.
@@ -157,7 +157,7 @@ fn missing(facts: &Facts<'_>) -> Vec<Failure> {
         }
     }
     if let Some(view) = of_component(facts, PROBLEM_DETECTOR)
-        && !view.pods.iter().any(|pod| facts.ledger.news(&pod.uid).round)
+        && !view.pods.iter().any(|pod| pod.tells(facts.ledger.news(&pod.uid).round))
     {
         let command = format!("oc -n {} logs deployment/{}", view.workload.namespace, view.workload.name);
         let text = "the new problem detector has not finished a round of checks yet".to_owned();
@@ -178,7 +178,11 @@ fn is_held(lease: &LeaseView, created: Option<Timestamp>, now: Timestamp) -> boo
 }
 
 fn reached(facts: &Facts<'_>, view: &View) -> Vec<String> {
-    let mut servers: Vec<String> = view.pods.iter().flat_map(|pod| facts.ledger.news(&pod.uid).servers).collect();
+    let told = |pod: &PodView| -> Vec<String> {
+        let news = facts.ledger.news(&pod.uid).servers;
+        news.into_iter().filter(|(_, at)| pod.tells(Some(*at))).map(|(server, _)| server).collect()
+    };
+    let mut servers: Vec<String> = view.pods.iter().flat_map(told).collect();
     servers.sort();
     servers.dedup();
     servers

@@ -1,6 +1,6 @@
 //! What the logs have told so far. Bounded: a flood of lines is one entry.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use regex::bytes::{Regex, RegexSet};
@@ -11,6 +11,8 @@ use crate::workloads::{CLOUD_CONTROLLER_MANAGER, PROBLEM_DETECTOR};
 
 const MOST_RUNS: usize = 256;
 const MOST_SERVERS: usize = 16;
+/// The same good news again need not be told before.
+const LONG_SINCE: SignedDuration = SignedDuration::from_secs(5);
 
 /// The log of a container of a watched pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,10 +73,10 @@ pub enum Read {
 /// Good news, by the pod that told it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// vCenters in which something was looked for and answered.
-    pub servers: BTreeSet<String>,
-    /// Whether a round of checks came to its end.
-    pub round: bool,
+    /// vCenters in which something was looked for and answered, and when last.
+    pub servers: BTreeMap<String, Timestamp>,
+    /// When a round of checks came to its end last.
+    pub round: Option<Timestamp>,
 }
 
 /// What the logs have told so far.
@@ -132,14 +134,17 @@ impl Ledger {
         self.unknown.iter()
     }
 
-    /// A line that tells of something good. Whether that is new.
-    pub fn good(&mut self, source: &Source, sign: &Sign<'_>) -> bool {
+    /// A line that tells of something good. Whether that is new: also what was long since told, perhaps by a process that has ended.
+    pub fn good(&mut self, source: &Source, sign: &Sign<'_>, at: Timestamp) -> bool {
         let news = self.news.entry(source.uid.clone()).or_default();
-        match sign {
-            Sign::Reached(server) if news.servers.len() < MOST_SERVERS => news.servers.insert((*server).to_owned()),
-            Sign::Reached(_) => false,
-            Sign::RoundEnded => !std::mem::replace(&mut news.round, true),
-        }
+        let before = match sign {
+            Sign::Reached(server) if news.servers.len() < MOST_SERVERS || news.servers.contains_key(*server) => {
+                news.servers.insert((*server).to_owned(), at)
+            }
+            Sign::Reached(_) => return false,
+            Sign::RoundEnded => news.round.replace(at),
+        };
+        before.is_none_or(|before| at.duration_since(before) >= LONG_SINCE)
     }
 
     /// How far a log was read. Whether that is new.

@@ -48,6 +48,8 @@ pub struct PodView {
     pub containers: Vec<String>,
     /// Whether one of them runs or has run, so that there is a log to read.
     pub has_run: bool,
+    /// When the first of those that run now was started.
+    pub started: Option<Timestamp>,
     /// When one of them ended last with an error.
     pub crashed: Option<Timestamp>,
     /// Why containers do not run: container, reason, message.
@@ -108,6 +110,7 @@ impl PodView {
             node: text(&pod.data["spec"]["nodeName"]),
             containers: list(&pod.data["spec"]["containers"]).map(|container| text(&container["name"])).collect(),
             has_run: list(&status["containerStatuses"]).any(has_run),
+            started: list(&status["containerStatuses"]).filter_map(|container| time(&container["state"]["running"]["startedAt"])).min(),
             crashed: ended().filter(|(_, ended)| ended["exitCode"] != 0).filter_map(|(_, ended)| time(&ended["finishedAt"])).max(),
             waits: waits.collect(),
             restarts: containers().filter_map(|container| container["restartCount"].as_u64()).max().unwrap_or(0),
@@ -121,6 +124,11 @@ impl PodView {
     pub fn crash_loops(&self) -> Option<&str> {
         let (container, _, _) = self.waits.iter().find(|(_, reason, _)| reason == "CrashLoopBackOff")?;
         (self.restarts >= CRASHES).then_some(container)
+    }
+
+    /// Whether what its log told then was told by a process that still runs.
+    pub fn tells(&self, then: Option<Timestamp>) -> bool {
+        then.zip(self.started).is_some_and(|(then, started)| then >= started)
     }
 
     /// Whether it ends again and again, also if it runs at this very moment.

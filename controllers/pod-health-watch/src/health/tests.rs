@@ -33,7 +33,7 @@ fn well() -> Cluster {
                 ready: true,
                 since: Some(at(10)),
                 created: Some(at(8)),
-                has_run: true,
+                started: Some(at(9)),
                 ..PodView::default()
             };
             ledger.read(&source(workload.component, workload.component), Read::ToTheEnd);
@@ -43,9 +43,9 @@ fn well() -> Cluster {
     let names = views.iter().flat_map(|view| view.workload.leases);
     let leases = names.map(|name| LeaseView { name: (*name).to_owned(), acquired: Some(at(9)), expires: Some(at(900)) }).collect();
     for server in ["a", "b"] {
-        ledger.good(&source(CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER), &Sign::Reached(server));
+        ledger.good(&source(CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER), &Sign::Reached(server), at(9));
     }
-    ledger.good(&source(PROBLEM_DETECTOR, PROBLEM_DETECTOR), &Sign::RoundEnded);
+    ledger.good(&source(PROBLEM_DETECTOR, PROBLEM_DETECTOR), &Sign::RoundEnded, at(9));
     Cluster { views, leases, ledger, worse: Vec::new(), troubles: Vec::new(), accept: Vec::new() }
 }
 
@@ -117,7 +117,7 @@ fn a_bad_line_begins_the_quiet_period_anew_unless_its_rule_is_accepted() {
 #[test]
 fn each_sign_that_is_missing_has_an_id_that_can_be_accepted() {
     type Spoil = fn(&mut Cluster);
-    let cases: [(&str, Spoil); 8] = [
+    let cases: [(&str, Spoil); 11] = [
         ("EVD-001", |c| assert!(c.ledger.read(&source("machine-api", "machine-api"), Read::Begun))),
         ("EVD-001", |c| assert!(c.ledger.read(&source("machine-api", "machine-api"), Read::Not("no answer".into())))),
         ("EVD-002", |c| c.leases[0].acquired = None),
@@ -125,6 +125,10 @@ fn each_sign_that_is_missing_has_an_id_that_can_be_accepted() {
         ("EVD-002", |c| c.leases[1].acquired = Some(at(7))),
         ("EVD-002", |c| c.leases[2].expires = Some(at(499))),
         ("EVD-003", |c| c.views[0].pods[0].uid = "another".into()),
+        // Told by a process that has ended since, whether it was begun again or not.
+        ("EVD-003", |c| c.views[0].pods[0].started = Some(at(20))),
+        ("EVD-003", |c| c.views[0].pods[0].started = None),
+        ("EVD-004", |c| c.views[3].pods[0].started = Some(at(20))),
         ("EVD-004", |c| c.views[3].pods[0].uid = "another".into()),
         ("EVD-005", |c| {
             c.worse = vec![Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: "Degraded".into(), since: None }];

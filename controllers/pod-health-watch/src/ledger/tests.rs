@@ -80,9 +80,18 @@ fn a_flood_of_rules_and_pods_takes_bounded_room() {
     assert_eq!(ledger.runs.len(), MOST_RUNS);
     assert!(ledger.runs.values().all(|run| run.source.uid.parse::<i64>().unwrap() >= 2000 - 256), "the newest are kept");
     for server in 0..100 {
-        ledger.good(&source("1"), &Sign::Reached(&server.to_string()));
+        ledger.good(&source("1"), &Sign::Reached(&server.to_string()), at(server));
     }
     assert_eq!(ledger.news("1").servers.len(), MOST_SERVERS);
+}
+
+#[test]
+fn good_news_that_is_told_again_much_later_is_news() {
+    let mut ledger = Ledger::default();
+    let mut told = |sign: Sign<'_>, second| ledger.good(&source("1"), &sign, at(second));
+    assert_eq!([told(Sign::Reached("vc"), 0), told(Sign::Reached("vc"), 4), told(Sign::Reached("vc"), 9)], [true, false, true]);
+    assert_eq!([told(Sign::RoundEnded, 0), told(Sign::RoundEnded, 4), told(Sign::RoundEnded, 9)], [true, false, true]);
+    assert_eq!((ledger.news("1").servers["vc"], ledger.news("1").round), (at(9), Some(at(9))));
 }
 
 #[test]
@@ -93,7 +102,7 @@ fn a_pod_that_is_gone_is_forgotten_with_all_it_told() {
     for uid in ["1", "2"] {
         ledger.read(&source(uid), Read::ToTheEnd);
         ledger.bad(&source(uid), rule, at(0), || "line".to_owned());
-        ledger.good(&source(uid), &Sign::Reached("vc"));
+        ledger.good(&source(uid), &Sign::Reached("vc"), at(0));
     }
     ledger.forget(&source("1"));
     assert_eq!(ledger.runs().map(|run| run.source.uid.as_str()).collect::<Vec<_>>(), ["2"]);
