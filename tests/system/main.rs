@@ -15,6 +15,7 @@ mod fault_rehearsals;
 mod faults;
 mod faults_listed;
 mod growth;
+mod killed;
 mod kit;
 mod kubelet_api;
 mod machines;
@@ -194,17 +195,17 @@ fn all() -> Suite {
         what_others_change_while_machines_are_replaced_is_dealt_with,
         a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name,
     });
-    alone!(suite, Depth::Ci, endurance::{killed_after_each_write_and_paused_at_every_step_a_growth_is_completed});
-    alone!(suite, Depth::Ci, endurance::{killed_after_each_of_its_writes_a_move_is_completed});
-    alone!(suite, Depth::Full, endurance::{
+    alone!(suite, Depth::Ci, killed::{killed_after_each_write_and_paused_at_every_step_a_growth_is_completed});
+    alone!(suite, Depth::Ci, killed::{killed_after_each_of_its_writes_a_move_is_completed});
+    alone!(suite, Depth::Full, killed::{
         a_legacy_growth_killed_after_each_write_and_paused_at_every_step_is_completed,
         killed_after_each_of_its_writes_a_legacy_move_is_completed,
         killed_after_each_of_its_writes_a_rich_move_is_completed,
         killed_after_each_of_its_writes_a_move_to_two_vcenters_is_completed,
         paused_at_every_step_a_move_is_completed,
     });
+    in_lab!(suite, "native", Depth::Ci, killed::{killed_after_each_of_its_writes_a_growth_gets_there_and_back});
     in_lab!(suite, "native", Depth::Ci, endurance::{
-        killed_after_each_of_its_writes_a_growth_gets_there_and_back,
         of_two_operators_one_acts_and_the_other_takes_over_when_it_is_killed,
         a_growth_and_its_way_back_go_on_when_the_apiserver_was_restarted,
         a_second_vmi_waits_and_one_in_another_namespace_is_left_alone,

@@ -14,7 +14,7 @@ use vmi_lab::migration::operator::{Operator, Options};
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, account, audit, deploy, request, watch};
 
-use crate::endurance::killed_after_each_write;
+use crate::killed::killed_after_each_write;
 use crate::support::lab::Lab;
 use crate::support::openshift::refused_logins;
 use crate::support::suite::TestResult;
