@@ -207,11 +207,13 @@ async fn follow(
     let stream = watcher(kind.api(&client, &watched.namespace), config).modify(slim).reflect(writer);
     let mut stream = std::pin::pin!(stream);
     let mut pause = Duration::from_millis(200);
+    let mut listed = false;
     while let Some(event) = stream.next().await {
         let failure = match event {
             Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => continue,
             Ok(event) => {
                 if matches!(event, watcher::Event::InitDone) {
+                    listed = true;
                     *lock(&watched.state) = State::Listed;
                 }
                 pause = Duration::from_millis(200);
@@ -219,24 +221,31 @@ async fn follow(
             }
             Err(error) => Some(error),
         };
+        let not_served = failure.as_ref().is_some_and(|error| is_missing(error, watched.touch.optional));
         if let Some(error) = &failure {
-            let not_served = is_missing(error, watched.touch.optional);
-            let was = std::mem::replace(
-                &mut *lock(&watched.state),
-                if not_served { State::NotServed } else { State::Failing(error.to_string()) },
-            );
+            let was = fail(&mut lock(&watched.state), not_served, error);
             if !not_served || was == State::Starting {
                 tracing::info!(kind = kind.kind, namespace = watched.namespace, %error, "cannot watch; trying again");
             }
         }
         *lock(&revisions).entry(kind).or_default() += 1;
         bump.send_modify(|changes| *changes += 1);
-        if let Some(error) = failure {
+        if failure.is_some() {
             // Nothing tells when the apiserver can be reached again or serves a kind it did not.
-            tokio::time::sleep(if is_missing(&error, watched.touch.optional) { LOOK_AGAIN } else { pause }).await;
+            tokio::time::sleep(if not_served && !listed { LOOK_AGAIN } else { pause }).await;
             pause = (pause * 2).min(Duration::from_secs(10));
         }
     }
+}
+
+/// What was listed once stays known while its watch fails: that goes on from there, and says nothing of it until something changes.
+/// An apiserver that has just started does not even serve yet what it served before.
+fn fail(state: &mut State, not_served: bool, error: &watcher::Error) -> State {
+    let was = state.clone();
+    if was != State::Listed {
+        *state = if not_served { State::NotServed } else { State::Failing(error.to_string()) };
+    }
+    was
 }
 
 /// Whether the cluster has no such thing, or none for us where that is as good.
@@ -255,5 +264,24 @@ fn slim(object: &mut DynamicObject) {
     object.metadata.managed_fields = None;
     if let Some(status) = object.data.get_mut("status").and_then(serde_json::Value::as_object_mut) {
         status.shift_remove("images");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_listed_stays_known_while_its_watch_fails() {
+        let error = || watcher::Error::NoResourceVersion;
+        let after = |mut state: State, not_served: bool| {
+            fail(&mut state, not_served, &error());
+            state
+        };
+        assert_eq!(after(State::Listed, false), State::Listed);
+        assert_eq!(after(State::Listed, true), State::Listed);
+        assert_eq!(after(State::Starting, true), State::NotServed);
+        assert_eq!(after(State::Starting, false), State::Failing(error().to_string()));
+        assert_eq!(after(State::NotServed, false), State::Failing(error().to_string()));
     }
 }
