@@ -91,8 +91,9 @@ impl Running {
                 Ok(Word::Progress(text)) => tell(&text),
                 Ok(Word::Ready(record)) => return Ok(Running { record: *record, child }),
                 Ok(Word::Failed { message, code }) => {
-                    // Only when it has ended is everything of it gone that goes of itself.
                     child.wait().await?;
+                    // Its programs end with it, but not in the same instant.
+                    process::kill_marked(&mark)?;
                     return Err(Error::Failed { message, code });
                 }
                 Err(_) => tell(&line),
