@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::status::StepState;
+use vmi_kit::cache::Cache;
 use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{CONFIG_MAP, LEASE, SECRET};
 use vmi_kit::leader::{self, Timing};
@@ -238,6 +239,21 @@ pub async fn an_original_is_saved_once_whatever_others_save_meanwhile(lab: &Lab)
         assert_eq!(saved::read(&secret, key), wanted.map(|text| json!(text)), "{key}");
     }
     Ok(api.delete(&saved::secret_name("kit"), &kube::api::DeleteParams::default()).await.map(drop)?)
+}
+
+pub async fn what_was_made_can_be_read_once_its_write_was_seen(lab: &Lab) -> TestResult {
+    let cache = Cache::start(&lab.client, "default", &[reads(CONFIG_MAP).within(OWN)]);
+    cache.ready().await;
+    let api = CONFIG_MAP.api(&lab.client, "default");
+    let made = serde_json::from_value(config_map("default"))?;
+    for _ in 0..20 {
+        let made = api.create(&kube::api::PostParams::default(), &made).await?;
+        cache.until_seen(&made, CONFIG_MAP).await;
+        assert!(cache.get(CONFIG_MAP, "default", "toy").is_some(), "it was made, and a look would make it once more");
+        api.delete("toy", &kube::api::DeleteParams::default()).await?;
+        cache.until_deleted(CONFIG_MAP, "default", "toy", &made.metadata.uid.clone().unwrap_or_default()).await;
+    }
+    Ok(())
 }
 
 pub async fn what_others_change_of_a_finished_step_is_shown_until_it_is_mended_or_taken_over_and_never_repaired(lab: &Lab) -> TestResult {

@@ -121,12 +121,12 @@ fn all() -> Suite {
         without_an_operator_a_rehearsal_does_not_even_boot,
         a_native_move_ends_well,
         a_legacy_move_ends_well,
+        a_rich_move_ends_well,
     });
-    // What CI has of growths is killed, paused and turned back on the way.
+    // What CI has of growths is killed and turned back on the way.
     alone!(suite, Depth::Full, rehearsal::{
         a_native_growth_ends_well,
         a_legacy_growth_ends_well,
-        a_rich_move_ends_well,
         a_native_boot_ends_well,
         a_legacy_boot_ends_well,
         a_rehearsal_of_an_old_configuration_ends_well,
@@ -168,16 +168,16 @@ fn all() -> Suite {
         a_killed_step_goes_on_from_what_it_sees,
         what_others_change_of_a_finished_step_is_shown_until_it_is_mended_or_taken_over_and_never_repaired,
     });
-    in_lab!(suite, "plain", Depth::Quick, kit::{an_original_is_saved_once_whatever_others_save_meanwhile});
+    in_lab!(suite, "plain", Depth::Quick, kit::{
+        an_original_is_saved_once_whatever_others_save_meanwhile,
+        what_was_made_can_be_read_once_its_write_was_seen,
+    });
     in_lab!(suite, "plain", Depth::Ci, kit::{one_process_leads_at_a_time_and_the_next_takes_over});
     alone!(suite, Depth::Ci, growth::{a_cluster_grown_by_hand_passes_the_verdict});
     alone!(suite, Depth::Quick, growth::{
         everything_that_a_controller_writes_is_in_a_dump_so_that_a_way_back_that_leaves_it_is_noticed,
     });
-    alone!(suite, Depth::Ci, rollback::{
-        a_growth_can_be_turned_back_from_every_step,
-        a_move_can_be_turned_back_while_machines_are_replaced,
-    });
+    alone!(suite, Depth::Ci, rollback::{a_migration_can_be_turned_back_from_every_step});
     alone!(suite, Depth::Full, rollback::{
         a_legacy_growth_can_be_turned_back_from_every_step,
         a_move_can_be_turned_back_before_machines_are_replaced,
@@ -195,9 +195,9 @@ fn all() -> Suite {
         what_others_change_while_machines_are_replaced_is_dealt_with,
         a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name,
     });
-    alone!(suite, Depth::Ci, killed::{killed_after_each_write_and_paused_at_every_step_a_growth_is_completed});
     alone!(suite, Depth::Ci, killed::{killed_after_each_of_its_writes_a_move_is_completed});
     alone!(suite, Depth::Full, killed::{
+        killed_after_each_write_and_paused_at_every_step_a_growth_is_completed,
         a_legacy_growth_killed_after_each_write_and_paused_at_every_step_is_completed,
         killed_after_each_of_its_writes_a_legacy_move_is_completed,
         killed_after_each_of_its_writes_a_rich_move_is_completed,

@@ -122,7 +122,7 @@ async fn before_the_door(m: &Migration, infrastructure: &DynamicObject, next: Op
         return Ok(Seen::waiting(format!("waits for these to leave the source: {}", in_the_way.join(", "))));
     }
     if let Some(next) = next
-        && let Err(refused) = m.would_take(infrastructure, next).await?
+        && let Err(refused) = m.would_take(INFRASTRUCTURE, infrastructure, next).await?
     {
         if refused.message.contains(IN_USE) {
             return Ok(Seen::waiting(format!("waits for whoever uses the source's failure domains to leave: {}", refused.message)));

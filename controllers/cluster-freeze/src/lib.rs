@@ -18,11 +18,11 @@ mod steps;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::StepState;
 use vmi_kit::kind::{
-    CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, CRD, DEPLOYMENT, INFRASTRUCTURE, MACHINE, MACHINE_CONFIG_POOL,
-    MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK, POD, SECRET,
+    CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, CRD, DEPLOYMENT, INFRASTRUCTURE, MACHINE,
+    MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK, POD, SECRET,
 };
 use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, followers, reads, take};
 
 use steps::control_plane_set_saved::{self, ControlPlaneSetSaved};
 use steps::frozen::{self, ClusterVersionFrozen};
@@ -45,6 +45,7 @@ impl Controller for ClusterFreeze {
         reads(CRD).named(rules::LOCKED[1].0).writes(&["patch"]),
         // Written in dry runs only.
         reads(INFRASTRUCTURE).named("cluster").writes(&["update"]),
+        reads(CONTROLLER_CONFIG).named(followers::CONTROLLER_CONFIG_NAME).writes(&["update"]),
         reads(CONTROL_PLANE_MACHINE_SET).within(control_plane_set_saved::NAMESPACE).writes(&["create", "patch", "delete"]),
         reads(MACHINE).within(control_plane_set_saved::NAMESPACE),
         reads(MACHINE_HEALTH_CHECK).within(control_plane_set_saved::NAMESPACE).writes(&["patch"]),

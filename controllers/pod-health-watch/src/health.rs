@@ -68,7 +68,8 @@ const UNREACHED: &str = "EVD-003";
 /// The rule of a server that cannot be reached.
 const AWAY: &str = "NET-002";
 /// So long nothing bad is told of the way to the vCenters before the manager is asked once more: its only word may be of its start, and
-/// a vCenter that was away for a minute has to be back by then.
+/// a vCenter that was away for a minute has to be back by then. With few nodes it may also start without asking all: it looks for each
+/// node in its vCenters in no order, and goes no further than the one that has it.
 const CALM: SignedDuration = SignedDuration::from_secs(120);
 
 /// What is found.

@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::sync::watch;
 use vmi_crds::graph;
@@ -111,7 +112,7 @@ impl PodHealthWatch {
             attention.about = about;
         }
         let catalogue = Arc::clone(&attention.catalogue);
-        attention.readers.keep(&m.cx, &catalogue, wanted(&views(m, round), round));
+        attention.readers.keep(&m.cx, &catalogue, wanted(&views(m, round), round, &out_of_reach(m, &self.shared.muted())));
         Ok(())
     }
 
@@ -247,7 +248,8 @@ fn views(m: &Migration, round: &Round) -> Vec<View> {
     views
 }
 
-fn wanted(views: &[View], round: &Round) -> Vec<Wanted> {
+/// Which logs are read. What runs on every node is read where the node can tell of a vCenter: not on those `out_of_reach`.
+fn wanted(views: &[View], round: &Round, out_of_reach: &[String]) -> Vec<Wanted> {
     let logs = |view: &View| -> Vec<Wanted> {
         let since = view.workload.restart.is_none().then_some(round.since);
         let source = |uid: &str, pod: &str, container| Source {
@@ -259,6 +261,7 @@ fn wanted(views: &[View], round: &Round) -> Vec<Wanted> {
         };
         // Also while a container waits to begin again: its last words are what tells why it ended.
         let pods = view.pods.iter().filter(|pod| pod.has_run && !round.ailing.contains(&pod.uid));
+        let pods = pods.filter(|pod| view.workload.kind != DAEMON_SET || !out_of_reach.contains(&pod.node));
         pods.flat_map(|pod| {
             // Not every release and every configuration has them all.
             let containers = view.workload.containers.iter().filter(|name| pod.containers.iter().any(|its| its == *name));
@@ -276,6 +279,15 @@ fn servers(m: &Migration) -> Vec<String> {
     let servers: Vec<String> = listed.filter_map(|vcenter| vcenter["server"].as_str()).map(str::to_owned).collect();
     // Clusters from before failure domains name their vCenter only in the cloud configuration.
     if servers.is_empty() { m.sources() } else { servers }
+}
+
+/// The names of nodes whose own pods tell nothing: those that are not vSphere's, and those whose kubelet does not answer.
+fn out_of_reach(m: &Migration, not_vspheres: &[String]) -> Vec<String> {
+    let ready = |node: &DynamicObject| {
+        view::list(&node.data["status"]["conditions"]).any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    };
+    let silent = m.list(NODE, "").into_iter().filter(|node| !ready(node)).map(|node| node.name_any());
+    silent.chain(not_vspheres.iter().cloned()).collect()
 }
 
 /// The names of nodes that are not vSphere's.

@@ -53,8 +53,13 @@ pub enum Next {
 pub fn next(views: &[View], round: Option<&Round>, now: Timestamp) -> Next {
     let replaced = || views.iter().filter(|view| view.workload.restart.is_some());
     let wanted = || replaced().filter_map(|view| Some((view, view.wanted.filter(|wanted| *wanted > 0)?)));
-    if let Some((view, _)) = wanted().find(|(view, _)| view.pods.is_empty()) {
-        return without_any(view, now);
+    let empty = || wanted().map(|(view, _)| view).filter(|view| view.pods.is_empty());
+    for view in empty() {
+        let next = without_any(view, now);
+        // While others replace its pods, those that come are new anyway. As long as nobody knows why there are none, nothing is deleted.
+        if view.short_since.is_none() || matches!(next, Next::Fail(_)) {
+            return next;
+        }
     }
     let Some(round) = round else {
         let uids = replaced().flat_map(|view| view.pods.iter().map(|pod| pod.uid.clone())).collect();
@@ -65,6 +70,9 @@ pub fn next(views: &[View], round: Option<&Round>, now: Timestamp) -> Next {
     }
     if let Some((view, pod)) = old(views, &round.uids).next() {
         return wait(format!("waits for pod {} to end", view.pod(pod)));
+    }
+    if let Some(view) = empty().next() {
+        return without_any(view, now);
     }
     for (view, wanted) in wanted() {
         let new = || view.pods.iter().filter(|pod| !pod.leaves);

@@ -33,7 +33,7 @@ fn logs_are_read_whole_where_pods_are_new_and_since_the_restart_elsewhere_and_wh
         view(0, vec![manager("new"), view::PodView { has_run: false, ..manager("not-started") }]),
         view(4, vec![view::PodView { restarts: 1, waits, ..operator("crashed") }, operator("ailing")]),
     ];
-    let wanted = wanted(&views, &round);
+    let wanted = wanted(&views, &round, &[]);
     let told: Vec<(&str, &str, Option<Timestamp>, bool)> =
         wanted.iter().map(|log| (log.source.uid.as_str(), log.source.container, log.since, log.crashed)).collect();
     assert_eq!(
@@ -41,4 +41,22 @@ fn logs_are_read_whole_where_pods_are_new_and_since_the_restart_elsewhere_and_wh
         [("new", "cloud-controller-manager", None, false), ("crashed", "config-sync-controllers", Some(since), true)],
         "those that the pod has, of those that are read"
     );
+}
+
+#[test]
+fn what_runs_on_every_node_is_read_but_not_on_nodes_that_are_not_vspheres_or_do_not_answer() {
+    let place = WORKLOADS.iter().position(|workload| workload.kind == DAEMON_SET).unwrap();
+    let pod = |node: &str| view::PodView {
+        uid: node.into(),
+        node: node.into(),
+        has_run: true,
+        containers: vec!["csi-driver".into(), "csi-node-driver-registrar".into()],
+        ..view::PodView::default()
+    };
+    let pods = ["worker-0", "bare-metal-0", "worker-1"].map(pod).into();
+    let views = [View { workload: &WORKLOADS[place], wanted: Some(3), short_since: None, pods }];
+    let round = Round { since: Timestamp::UNIX_EPOCH, uids: BTreeSet::new(), ailing: BTreeSet::new() };
+    let read = wanted(&views, &round, &["bare-metal-0".to_owned()]);
+    let read: Vec<(&str, &str)> = read.iter().map(|log| (log.source.uid.as_str(), log.source.container)).collect();
+    assert_eq!(read, [("worker-0", "csi-driver"), ("worker-1", "csi-driver")]);
 }

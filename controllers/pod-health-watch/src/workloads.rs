@@ -118,15 +118,7 @@ pub const WORKLOADS: &[Workload] = &[
         &[("app", "vmware-vsphere-csi-driver-controller")],
         &["csi-driver", "vsphere-syncer", "csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"],
     ),
-    watched(
-        "csi-driver",
-        DAEMON_SET,
-        CSI,
-        "vmware-vsphere-csi-driver-node",
-        &[("app", "vmware-vsphere-csi-driver-node")],
-        // One on every node: what goes wrong there shows in the controller's log and in the operator's conditions.
-        &[],
-    ),
+    watched("csi-driver", DAEMON_SET, CSI, "vmware-vsphere-csi-driver-node", &[("app", "vmware-vsphere-csi-driver-node")], &["csi-driver"]),
     watched(
         "storage-operator",
         DEPLOYMENT,

@@ -1,6 +1,7 @@
 //! Live copies of everything the controllers touch: one watch for each, shared by all, and one signal that wakes whoever waits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ struct Watched {
     namespace: String,
     store: Store<DynamicObject>,
     state: Mutex<State>,
+    /// The newest version that the watch has told of.
+    newest: AtomicU64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +60,8 @@ impl Cache {
         for touch in widest(touches, own) {
             let namespace = if touch.namespace == OWN { own } else { touch.namespace }.to_owned();
             let writer = Writer::<DynamicObject>::new(touch.kind.resource());
-            let watched = Arc::new(Watched { touch, namespace, store: writer.as_reader(), state: Mutex::new(State::Starting) });
+            let (store, state) = (writer.as_reader(), Mutex::new(State::Starting));
+            let watched = Arc::new(Watched { touch, namespace, store, state, newest: AtomicU64::new(0) });
             stores.entry(touch.kind).or_default().push(Arc::clone(&watched));
             watches.spawn(follow(client.clone(), watched, writer, bump.clone(), Arc::clone(&revisions)));
         }
@@ -132,12 +136,15 @@ impl Cache {
 
     /// Waits until an own write can be read here, so that nobody acts twice on what it has already changed.
     pub async fn until_seen(&self, written: &DynamicObject, kind: Kind) {
-        let namespace = written.namespace().unwrap_or_default();
-        if !self.stores.contains_key(&kind) || self.covering(kind, &namespace, &written.name_any()).is_none() {
+        let (namespace, name) = (written.namespace().unwrap_or_default(), written.name_any());
+        if !self.stores.contains_key(&kind) {
             return;
         }
+        let Some(watched) = self.covering(kind, &namespace, &name) else { return };
         let version = version(written);
-        self.until(|| self.get(kind, &namespace, &written.name_any()).is_none_or(|object| self::version(&object) >= version)).await;
+        // What was made is not there at first; once the watch has told of something newer, it was there and may be gone again.
+        let told = || watched.newest.load(Ordering::Relaxed) >= version;
+        self.until(|| told() || self.get(kind, &namespace, &name).is_some_and(|object| self::version(&object) >= version)).await;
     }
 
     /// Waits until a deletion can be read here.
@@ -215,6 +222,9 @@ async fn follow(
                 if matches!(event, watcher::Event::InitDone) {
                     listed = true;
                     *lock(&watched.state) = State::Listed;
+                }
+                if let watcher::Event::Apply(object) | watcher::Event::Delete(object) = &event {
+                    watched.newest.fetch_max(version(object), Ordering::Relaxed);
                 }
                 pause = Duration::from_millis(200);
                 None

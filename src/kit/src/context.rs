@@ -14,6 +14,7 @@ use vmi_crds::graph::StepName;
 use crate::cache::Cache;
 use crate::denials::Denials;
 use crate::kind::VMI;
+use crate::lane::Lane;
 use crate::metrics::Metrics;
 use crate::migration::Migration;
 use crate::vcenter::Vcenters;
@@ -32,6 +33,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// What the apiserver denies to which step.
     pub denials: Denials,
+    /// The way into the vmi.
+    pub(crate) lane: Lane,
     /// The vmis as last read, by UID and version: every controller looks at each version, and reading one takes its time.
     read: Mutex<HashMap<(String, String), Arc<VSphereMigrationInfra>>>,
     leads: watch::Receiver<bool>,
@@ -50,6 +53,7 @@ impl Context {
             vcenters: Vcenters::new(),
             metrics,
             denials: Denials::default(),
+            lane: Lane::default(),
             read: Mutex::default(),
             leads,
             events,

@@ -129,9 +129,12 @@ async fn look<C: Controller>(
     let began = std::time::Instant::now();
     let outcome = controller.reconcile(&m, report).await;
     tracing::trace!(controller = %C::NAME, microseconds = began.elapsed().as_micros(), "looked");
-    // Also after an error: what was found out is reported.
-    report.apply(cx).await?;
-    outcome
+    let later = report.put_off();
+    if later.is_none() {
+        // Also after an error: what was found out is reported.
+        report.tell(cx).await?;
+    }
+    outcome.map(|wake| crate::step::sooner(wake, later))
 }
 
 fn until(wake: Wake) -> Duration {

@@ -18,6 +18,7 @@ pub mod driver;
 pub mod failure;
 pub mod followers;
 pub mod kind;
+mod lane;
 pub mod leader;
 pub mod metrics;
 pub mod migration;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, PostParams, TypeMeta};
+use kube::core::Status;
 use serde_json::Value;
 use vmi_crds::graph::{Request, StepName};
 use vmi_crds::spec::VSphereMigrationInfraSpec;
@@ -58,17 +59,17 @@ impl Migration {
         self.get(INFRASTRUCTURE, "", "cluster")
     }
 
-    /// Whether the apiserver would take this spec of Infrastructure, by a dry run; the inner error is its refusal.
-    pub async fn would_take(&self, infrastructure: &DynamicObject, spec: Value) -> Result<Result<(), Box<kube::core::Status>>, Stop> {
-        let mut object = infrastructure.clone();
-        object.types = Some(TypeMeta { api_version: INFRASTRUCTURE.api_version(), kind: INFRASTRUCTURE.kind.to_owned() });
+    /// Whether the apiserver would take this spec of a thing of the whole cluster, by a dry run; the inner error is its refusal.
+    pub async fn would_take(&self, kind: crate::Kind, object: &DynamicObject, spec: Value) -> Result<Result<(), Box<Status>>, Stop> {
+        let mut object = object.clone();
+        object.types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind.to_owned() });
         object.data["spec"] = spec;
         let params = PostParams { dry_run: true, ..PostParams::default() };
-        match INFRASTRUCTURE.api(&self.cx.client, "").replace("cluster", &params, &object).await {
+        match kind.api(&self.cx.client, "").replace(&object.name_any(), &params, &object).await {
             Ok(_) => Ok(Ok(())),
             // That says nothing about the spec.
             Err(kube::Error::Api(answer)) if may_change(&answer) => {
-                Err(Stop::again(format!("the dry run of Infrastructure: {}", answer.message)))
+                Err(Stop::again(format!("the dry run of {}: {}", kind.kind, answer.message)))
             }
             Err(kube::Error::Api(answer)) => Ok(Err(answer)),
             Err(error) => Err(error.into()),

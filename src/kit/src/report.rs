@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
@@ -15,10 +15,13 @@ use crate::context::Context;
 use crate::failure::{Stop, words};
 use crate::kind::VMI;
 use crate::migration::Reading;
+use crate::step::Wake;
 use crate::text::cut;
 
 const LOG_LINES: usize = 20;
 const CHANGES: usize = 30;
+/// Words alone are written this often at most: each write of them costs the apiserver tens of milliseconds, which others wait for.
+const WORDS: SignedDuration = SignedDuration::from_secs(1);
 
 /// What one controller reports of one migration. In the process that leads, this is the truth; the vmi follows.
 #[derive(Clone, Debug)]
@@ -31,6 +34,10 @@ pub struct Report {
     steps: BTreeMap<StepName, StepStatus>,
     fields: Map<String, Value>,
     written: Option<Value>,
+    /// When this process last wrote, and about which generation of the spec.
+    last: Option<(Timestamp, i64)>,
+    /// The version of the vmi that was looked at.
+    looked_at: Option<String>,
     only_at: Option<String>,
 }
 
@@ -55,6 +62,8 @@ impl Report {
             steps: steps.filter_map(|step| Some((StepName::of(&step.name)?, step.clone()))).collect(),
             fields: kept.collect(),
             written: None,
+            last: None,
+            looked_at: None,
             only_at: None,
         };
         if vmi.status.is_some() {
@@ -66,6 +75,7 @@ impl Report {
     /// From now on about this generation of the spec.
     pub fn about(&mut self, vmi: &VSphereMigrationInfra) {
         self.generation = vmi.metadata.generation.unwrap_or_default();
+        self.looked_at = vmi.resource_version();
     }
 
     /// The step's history, begun if there is none.
@@ -188,8 +198,35 @@ impl Report {
         self.fields = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     }
 
+    /// Until when there is time to write what changed: nobody waits for words, and some were written a moment ago.
+    pub fn put_off(&self) -> Wake {
+        let (at, generation) = self.last.filter(|_| self.only_words(&self.status()))?;
+        at.checked_add(WORDS).ok().filter(|due| generation == self.generation && Timestamp::now() < *due)
+    }
+
+    /// Whether nobody but a reader waits for what changed.
+    fn only_words(&self, status: &Value) -> bool {
+        self.written.as_ref().is_none_or(|before| before != status && awaited(before) == awaited(status))
+    }
+
+    /// Writes what changed, but words only if nobody has written into the vmi meanwhile: that is to be looked at first, for it may be
+    /// what a step has waited for.
+    pub async fn tell(&mut self, cx: &Context) -> Result<(), Stop> {
+        if !self.only_words(&self.status()) {
+            return self.apply(cx).await;
+        }
+        let _pass = cx.lane.behind().await;
+        let now = cx.cache.get(VMI, &cx.namespace, &self.name).and_then(|vmi| vmi.resource_version());
+        if now.is_some() && now != self.looked_at { Ok(()) } else { self.write(cx).await }
+    }
+
     /// Writes what changed; nothing where only time would.
     pub async fn apply(&mut self, cx: &Context) -> Result<(), Stop> {
+        let _pass = if self.only_words(&self.status()) { cx.lane.behind().await } else { cx.lane.ahead() };
+        self.write(cx).await
+    }
+
+    async fn write(&mut self, cx: &Context) -> Result<(), Stop> {
         let namespace = &cx.namespace;
         let status = self.status();
         let refused: Vec<RefusedCredentials> = self.steps.values().flat_map(|step| step.refused_credentials.clone()).collect();
@@ -224,12 +261,30 @@ impl Report {
         };
         crate::writes::counted();
         self.written = Some(status);
+        self.last = Some((Timestamp::now(), self.generation));
         // A look at the vmi as it was before would take the step once more.
         cx.cache.until_seen(&written, VMI).await;
         Ok(())
     }
 }
 
+/// What others may wait for: how conditions and steps stand, passwords that were refused, and fields, but for the summary, which is
+/// for readers.
+fn awaited(status: &Value) -> Vec<(&str, &Value)> {
+    let pick = |list: &'static str, key: &'static str, field: &'static str| {
+        let entries = status[list].as_array().into_iter().flatten();
+        entries.filter_map(move |entry| Some((entry[key].as_str()?, &entry[field])))
+    };
+    let fields = status.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, _)| !["conditions", "steps", "summary"].contains(&name.as_str()));
+    let fields = fields.map(|(name, value)| (name.as_str(), value));
+    let steps = pick("steps", "name", "state").chain(pick("steps", "name", "refusedCredentials"));
+    pick("conditions", "type", "status").chain(steps).chain(fields).collect()
+}
+
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! The controller that holds a cluster still.
 
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use vmi_cluster_freeze::ClusterFreeze;
@@ -10,8 +11,8 @@ use vmi_lab::kubernetes::{
     self, CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, CRD, DEPLOYMENT, INFRASTRUCTURE, Kind, MACHINE_CONFIGURATION,
     MACHINE_HEALTH_CHECK,
 };
-use vmi_lab::migration::Site;
 use vmi_lab::migration::dump::Dump;
+use vmi_lab::migration::{Site, audit};
 
 use crate::support::alone::{Alone, Ground, NAME};
 use crate::support::lab::Lab;
@@ -183,6 +184,7 @@ pub async fn a_control_plane_machine_set_is_saved_deleted_made_anew_by_its_opera
 
 pub async fn a_legacy_cluster_is_frozen_unlocked_and_thawed_and_holds_taken_away_are_taken_again(lab: &Lab) -> TestResult {
     let before = dump(lab).await?;
+    let began = Timestamp::now();
     let ground = Ground::new(lab, "freeze-legacy", json!({})).await?;
     let alone = Alone::run(&ground, ClusterFreeze).await?;
     ground.start("legacy").await?;
@@ -194,6 +196,13 @@ pub async fn a_legacy_cluster_is_frozen_unlocked_and_thawed_and_holds_taken_away
     assert_eq!(policies(lab).await?, json!([no_reboot()]));
     let domains = read(lab, INFRASTRUCTURE, "", "cluster").await?["spec"]["platformSpec"]["vsphere"]["failureDomains"].clone();
     assert_eq!(domains.as_array().map(Vec::len), Some(1), "only a dry run was made");
+    let accepted = audit::read(&Site::of(&lab.record).await?.folder, began, |event| {
+        event.uri.contains("dryRun=All") && event.response_status.code == 200
+    })?;
+    for (resource, name) in [("infrastructures", "cluster"), ("controllerconfigs", "machine-config-controller")] {
+        let of = |event: &&audit::Event| event.object_ref.resource == resource && event.object_ref.name == name;
+        assert!(accepted.iter().any(|event| of(&event)), "no dry run of {resource} {name} was accepted");
+    }
 
     // The version operator comes back and puts its CRDs back.
     kubernetes::merge(&lab.client, DEPLOYMENT, VERSION_OPERATOR.0, VERSION_OPERATOR.1, &json!({"spec": {"replicas": 1}})).await?;

@@ -43,6 +43,7 @@ const LEGACY: &[Request] = &[
     ("patch", "apps", "deployments", "openshift-cluster-version", "cluster-version-operator"),
     ("patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "infrastructures.config.openshift.io"),
     ("patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "controllerconfigs.machineconfiguration.openshift.io"),
+    ("update", "machineconfiguration.openshift.io", "controllerconfigs", "", "machine-config-controller"),
     ("patch", CONFIG, "clusterversions", "", "version"),
 ];
 

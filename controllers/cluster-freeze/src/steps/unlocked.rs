@@ -7,7 +7,8 @@ use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend, retract};
 use vmi_kit::change::{self, Change};
-use vmi_kit::kind::{CRD, INFRASTRUCTURE};
+use vmi_kit::followers::CONTROLLER_CONFIG_NAME;
+use vmi_kit::kind::{CONTROLLER_CONFIG, CRD, INFRASTRUCTURE};
 use vmi_kit::source::Source;
 use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
 
@@ -132,26 +133,36 @@ pub fn release(m: &Migration) -> Result<Release, Stop> {
     Release::of(m, keys.iter().map(String::as_str))
 }
 
+/// Tries the next write to Infrastructure, and what the machine config operator will make of it: ControllerConfig holds a copy under
+/// rules of its own.
 async fn dry_run(m: &Migration) -> Result<Seen<Change>, Stop> {
-    let api = INFRASTRUCTURE.api(&m.cx.client, "");
-    let infrastructure = api.get("cluster").await?;
+    let infrastructure = INFRASTRUCTURE.api(&m.cx.client, "").get("cluster").await?;
     let Some(spec) = intended(m, &infrastructure.data["spec"])? else { return Ok(unlocked(m, "Infrastructure is as intended already")) };
-    match m.would_take(&infrastructure, spec).await? {
-        Ok(()) => Ok(unlocked(m, "a dry run of the next write to Infrastructure was accepted")),
-        Err(answer) if answer.code == 422 && rules::is_refusal_by_these(&answer.message) => {
-            let message = format!("waits for the apiserver to go by the changed CRD; a dry run still says: {}", answer.message);
-            Ok(Seen::Waiting { message, until: Timestamp::now().checked_add(CRD_TAKES_EFFECT).ok() })
-        }
-        // What else is said against taking the target away again is for the step that does so.
-        Err(answer) if answer.code == 422 && extended(m) => {
-            Ok(unlocked(m, "a dry run of the next write to Infrastructure was not refused by the rules that were taken out"))
-        }
-        Err(answer) if answer.code == 422 || answer.code == 403 => {
-            let text = format!("a dry run of the addition to Infrastructure is refused: {}", answer.message);
-            Err(failure("FRZ-003", text, "correct what it names, then resume").into())
-        }
-        Err(answer) => Err(Stop::again(answer.message)),
+    let mut writes = vec![(INFRASTRUCTURE, infrastructure, spec.clone())];
+    let config = CONTROLLER_CONFIG.api(&m.cx.client, "").get_opt(CONTROLLER_CONFIG_NAME).await?;
+    if let Some(config) = config.filter(|config| config.data["spec"]["infra"].is_object()) {
+        let mut copy = config.data["spec"].clone();
+        copy["infra"]["spec"] = spec;
+        writes.push((CONTROLLER_CONFIG, config, copy));
     }
+    let mut how = "dry runs of the next write were accepted";
+    for (kind, object, spec) in writes {
+        let Err(answer) = m.would_take(kind, &object, spec).await? else { continue };
+        match answer.code {
+            422 if rules::is_refusal_by_these(&answer.message) => {
+                let message = format!("waits for the apiserver to go by the changed CRD; a dry run still says: {}", answer.message);
+                return Ok(Seen::Waiting { message, until: Timestamp::now().checked_add(CRD_TAKES_EFFECT).ok() });
+            }
+            // What else is said against taking the target away again is for the step that does so.
+            422 if extended(m) => how = "dry runs of the next write were not refused by the rules that were taken out",
+            422 | 403 => {
+                let text = format!("a dry run of the addition to {} is refused: {}", kind.kind, answer.message);
+                return Err(failure("FRZ-003", text, "correct what it names, then resume").into());
+            }
+            _ => return Err(Stop::again(answer.message)),
+        }
+    }
+    Ok(unlocked(m, how))
 }
 
 fn unlocked(m: &Migration, how: &str) -> Seen<Change> {

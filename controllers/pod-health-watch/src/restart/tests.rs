@@ -69,16 +69,18 @@ fn a_pod_that_was_replaced_by_others_meanwhile_is_not_deleted_again() {
 
 #[test]
 fn a_workload_that_wants_pods_and_has_none_for_minutes_is_an_error_and_for_a_moment_is_awaited() {
-    let mut views = views(&[], &[pod("c", true)]);
-    views[0].short_since = Some(at(0));
-    for round in [None, Some(round(&["c"]))] {
-        match next(&views, round.as_ref(), at(119)) {
-            Next::Wait { message, until } => {
-                assert!(message.contains("has no pod at the moment"), "{message}");
-                assert_eq!(until, Some(at(120)));
-            }
-            other => panic!("{other:?}"),
+    let mut views = views(&[], &[pod("d", true)]);
+    let waits = |views: &[View], round: Option<&Round>, limit: Option<Timestamp>| match next(views, round, at(119)) {
+        Next::Wait { message, until } => {
+            assert!(message.contains("has no pod at the moment"), "{message}");
+            assert_eq!(until, limit);
         }
+        other => panic!("{other:?}"),
+    };
+    waits(&views, None, None);
+    views[0].short_since = Some(at(0));
+    waits(&views, Some(&round(&["c"])), Some(at(120)));
+    for round in [None, Some(round(&["c"]))] {
         match next(&views, round.as_ref(), at(120)) {
             Next::Fail(failure) => {
                 assert_eq!(failure.rule, "POD-001");
@@ -88,6 +90,15 @@ fn a_workload_that_wants_pods_and_has_none_for_minutes_is_an_error_and_for_a_mom
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn while_others_replace_the_pods_of_one_workload_those_of_the_next_are_replaced_too() {
+    let mut views = views(&[], &[pod("c", true)]);
+    views[0].short_since = Some(at(0));
+    assert_eq!(next(&views, None, at(1)), Next::Save(Round { since: at(1), ..round(&["c"]) }));
+    let deletes = next(&views, Some(&round(&["c"])), at(1));
+    assert_eq!(deletes, Next::Delete { namespace: "openshift-machine-api", pod: "pod-c".to_owned() });
 }
 
 #[test]

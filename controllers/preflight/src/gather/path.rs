@@ -5,7 +5,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend};
-use vmi_kit::kind::CRD;
+use vmi_kit::kind::{CRD, INFRASTRUCTURE};
 use vmi_kit::source::Source;
 use vmi_kit::{Migration, Stop};
 
@@ -49,7 +49,7 @@ pub async fn choose(m: &Migration) -> Result<Chosen, Stop> {
             return Ok(none(&format!("spec.vcenters and spec.failureDomains cannot be added to Infrastructure: {refused}; correct them")));
         }
     };
-    let answer = match m.would_take(&infrastructure, wanted).await? {
+    let answer = match m.would_take(INFRASTRUCTURE, &infrastructure, wanted).await? {
         Ok(()) => return Ok(native("the apiserver accepts the target in Infrastructure, by a dry run")),
         Err(answer) => answer,
     };
@@ -81,7 +81,7 @@ fn none(reason: &str) -> Chosen {
 /// Whether the cluster may begin with its source alone, and nothing then keeps a second vCenter out.
 async fn first_alone(m: &Migration, infrastructure: &DynamicObject, source: &Source) -> Result<bool, Stop> {
     let Ok(spec) = source.described_in(&infrastructure.data["spec"]) else { return Ok(false) };
-    if m.would_take(infrastructure, spec).await?.is_err() {
+    if m.would_take(INFRASTRUCTURE, infrastructure, spec).await?.is_err() {
         return Ok(false);
     }
     for name in CRDS {

@@ -4,7 +4,8 @@ use futures::future::try_join_all;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
 use vmi_crds::spec::Freeze;
-use vmi_kit::kind::{CLUSTER_VERSION, CRD, CREDENTIALS_REQUEST, DEPLOYMENT, SECRET, SELF_SUBJECT_ACCESS_REVIEW};
+use vmi_kit::followers::CONTROLLER_CONFIG_NAME;
+use vmi_kit::kind::{CLUSTER_VERSION, CONTROLLER_CONFIG, CRD, CREDENTIALS_REQUEST, DEPLOYMENT, SECRET, SELF_SUBJECT_ACCESS_REVIEW};
 use vmi_kit::{Kind, Migration};
 
 use super::VERSION_OPERATOR;
@@ -32,13 +33,15 @@ impl Right {
     }
 }
 
-/// What the legacy path takes besides: the two CRDs, and whatever keeps the cluster version operator from mending them.
+/// What the legacy path takes besides: the two CRDs, a dry run of what follows Infrastructure, and whatever keeps the cluster version
+/// operator from mending them.
 fn of_the_legacy_path(freeze: Freeze) -> Vec<Right> {
     let held = match freeze {
         Freeze::ScaleDown => right("patch", DEPLOYMENT, VERSION_OPERATOR.0, VERSION_OPERATOR.1),
         Freeze::Overrides => right("patch", CLUSTER_VERSION, "", "version"),
     };
-    CRDS.iter().map(|name| right("patch", CRD, "", name)).chain([held]).collect()
+    let follower = right("update", CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME);
+    CRDS.iter().map(|name| right("patch", CRD, "", name)).chain([follower, held]).collect()
 }
 
 /// What the legacy path takes and is denied, in words.
@@ -85,8 +88,9 @@ mod tests {
             "patch CustomResourceDefinition infrastructures.config.openshift.io",
             "patch CustomResourceDefinition controllerconfigs.machineconfiguration.openshift.io",
         ];
+        let follower = "update ControllerConfig machine-config-controller";
         let deployment = "patch Deployment openshift-cluster-version/cluster-version-operator";
-        assert_eq!(spoken(Freeze::ScaleDown), [crds[0], crds[1], deployment]);
-        assert_eq!(spoken(Freeze::Overrides), [crds[0], crds[1], "patch ClusterVersion version"]);
+        assert_eq!(spoken(Freeze::ScaleDown), [crds[0], crds[1], follower, deployment]);
+        assert_eq!(spoken(Freeze::Overrides), [crds[0], crds[1], follower, "patch ClusterVersion version"]);
     }
 }

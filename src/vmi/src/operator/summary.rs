@@ -8,10 +8,11 @@
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::spec::{SourceRetirement, State};
+use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, SECRET};
 use vmi_kit::turn::{rolling_back, undone};
 use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, active, reads, safety, saved, writes};
@@ -254,15 +255,21 @@ async fn let_go(m: &Migration) -> Result<(), Stop> {
 
 async fn set_finalizers(m: &Migration, finalizers: &[String]) -> Result<(), Stop> {
     let _writing = m.cx.vcenters.trials().write(Vec::new()).await;
-    let patch: Value = json!({"metadata": {"finalizers": finalizers, "resourceVersion": m.vmi.resource_version()}});
+    // Not bound to the vmi's version: at the start all controllers report at once, and each report makes another one.
+    let patch = serde_json::from_value(json!([
+        {"op": "test", "path": "/metadata/uid", "value": m.uid()},
+        {"op": "test", "path": "/metadata/finalizers", "value": m.vmi.metadata.finalizers},
+        {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+    ]));
+    let patch: json_patch::Patch = patch.map_err(|error| Stop::again(format!("a patch that cannot be written: {error}")))?;
     let api = kube::Api::<VSphereMigrationInfra>::namespaced(m.cx.client.clone(), &m.cx.namespace);
-    match api.patch(&m.name(), &PatchParams::default(), &Patch::Merge(patch)).await {
+    match api.patch(&m.name(), &PatchParams::default(), &Patch::Json::<()>(patch)).await {
         Ok(_) => {
             writes::counted();
             Ok(())
         }
         // Somebody wrote meanwhile: that wakes us again.
-        Err(kube::Error::Api(answer)) if answer.code == 409 || answer.code == 404 => Ok(()),
+        Err(kube::Error::Api(answer)) if answer.code == 404 || overtaken(&answer) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
