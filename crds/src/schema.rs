@@ -77,6 +77,7 @@ pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object",
+            "x-kubernetes-map-type": "atomic",
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
                 "type": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Z][A-Za-z]*$"},
@@ -156,6 +157,15 @@ mod tests {
         assert_eq!(wrong(|schema| !schema["type"].is_string()), [""; 0]);
         assert_eq!(wrong(|schema| schema["type"] == "array" && schema.get("x-kubernetes-list-type").is_none()), [""; 0]);
         assert_eq!(wrong(|schema| schema.get("nullable").is_some() || schema.get("default") == Some(&Value::Null)), [""; 0]);
+    }
+
+    #[test]
+    fn what_one_writer_owns_as_a_whole_has_no_owners_of_its_parts() {
+        let status = root()["properties"]["status"]["properties"].take();
+        for (name, field) in status.as_object().unwrap() {
+            let owned = if field["type"] == "array" { &field["items"] } else { field };
+            assert!(owned["type"] != "object" || owned["x-kubernetes-map-type"] == "atomic", "{name}");
+        }
     }
 
     #[test]

@@ -139,6 +139,7 @@ fn all() -> Suite {
         a_move_to_two_vcenters_ends_well,
         a_growth_by_two_vcenters_ends_well,
         an_ancient_move_ends_well,
+        a_move_of_a_cluster_that_may_begin_with_one_vcenter_only_ends_well,
         a_large_boot_ends_well,
         a_native_rehearsal_that_is_turned_back_ends_where_it_began,
         a_legacy_rehearsal_that_is_turned_back_ends_where_it_began,

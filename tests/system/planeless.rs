@@ -2,12 +2,11 @@
 //! are, moves it, and leaves none behind.
 
 use kube::ResourceExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use vmi_crds::graph::StepName::ControlPlaneReady;
 use vmi_crds::spec::{SourceRetirement, State};
 use vmi_kit::Reading;
-use vmi_lab::cluster;
-use vmi_lab::kubernetes::{self, ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CONTROL_PLANE_MACHINE_SET, MACHINE};
+use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, MACHINE};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};
 use vmi_lab::migration::verdict::Check;
@@ -16,12 +15,19 @@ use vmi_lab::migration::watch::{self, End};
 use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, account, audit, moved, rehearsal, request};
 
 use crate::endurance::LONG;
+use crate::support::forbidden::Forbidden;
 use crate::support::lab::Lab;
 use crate::support::openshift::{MACHINE_API, PATIENCE, is_master};
 use crate::support::suite::TestResult;
 
-/// What keeps the operator of the control plane machine set from making one by itself.
-const NONE_IS_GENERATED: &str = "no-control-plane-machine-set-is-generated";
+/// As with releases whose generator does not know vSphere.
+pub const NONE_IS_GENERATED: Forbidden = Forbidden {
+    name: "no-control-plane-machine-set-is-generated",
+    account: (MACHINE_API, "control-plane-machine-set-operator"),
+    operation: "CREATE",
+    kind: CONTROL_PLANE_MACHINE_SET,
+    subresource: "",
+};
 
 /// A lab of its own: a cluster that was moved stays where it is.
 pub async fn without_a_control_plane_machine_set_and_a_generator_one_is_made_moved_and_taken_away() -> TestResult {
@@ -32,7 +38,7 @@ pub async fn without_a_control_plane_machine_set_and_a_generator_one_is_made_mov
 }
 
 async fn there_and_back_and_there(lab: &Lab) -> TestResult {
-    cluster::apply_all(&lab.client, &none_is_generated()).await?;
+    NONE_IS_GENERATED.add(lab).await?;
     let site = Site::of(&lab.record).await?;
     assert!(the_set(lab).await?.is_none(), "this shape has none");
     let back = rehearsal::rehearse(&site, SourceRetirement::Remove, Some(ControlPlaneReady), &mut View::stderr()).await?;
@@ -64,26 +70,6 @@ async fn the_set(lab: &Lab) -> TestResult<Option<kube::api::DynamicObject>> {
     Ok(kubernetes::get(&lab.client, CONTROL_PLANE_MACHINE_SET, MACHINE_API, "cluster").await?)
 }
 
-/// As with releases whose generator does not know vSphere.
-fn none_is_generated() -> [Value; 2] {
-    let account = format!("system:serviceaccount:{MACHINE_API}:control-plane-machine-set-operator");
-    let rule = json!({
-        "apiGroups": [CONTROL_PLANE_MACHINE_SET.group], "apiVersions": ["*"], "operations": ["CREATE"],
-        "resources": [CONTROL_PLANE_MACHINE_SET.plural],
-    });
-    let of = |kind: kubernetes::Kind, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind.kind, "metadata": {"name": NONE_IS_GENERATED}, "spec": spec});
-    [
-        of(
-            ADMISSION_POLICY,
-            json!({
-                "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
-                "validations": [{"expression": format!("request.userInfo.username != '{account}'"), "message": "none is generated here"}],
-            }),
-        ),
-        of(ADMISSION_POLICY_BINDING, json!({"policyName": NONE_IS_GENERATED, "validationActions": ["Deny"]})),
-    ]
-}
-
 /// First for the masters as they are, by the log of the step; and in this order, by the audit log.
 async fn made_moved_and_taken_away(site: &Site, began: jiff::Timestamp) -> TestResult {
     let vmi = request::get(site).await?;
@@ -101,8 +87,7 @@ async fn made_moved_and_taken_away(site: &Site, began: jiff::Timestamp) -> TestR
 
 /// Once it can, the real generator makes an inactive one for the masters where they are now.
 async fn a_generator_comes(lab: &Lab) -> TestResult {
-    kubernetes::delete(&lab.client, ADMISSION_POLICY_BINDING, "", NONE_IS_GENERATED).await?;
-    kubernetes::delete(&lab.client, ADMISSION_POLICY, "", NONE_IS_GENERATED).await?;
+    NONE_IS_GENERATED.lift(lab).await?;
     let machines = kubernetes::list(&lab.client, MACHINE, MACHINE_API).await?;
     let master = machines.iter().find(|machine| is_master(machine)).ok_or("no master")?.name_any();
     // It looks whenever a machine changes.

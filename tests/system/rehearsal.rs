@@ -170,6 +170,10 @@ pub async fn an_ancient_move_ends_well() -> TestResult {
     whole("ancient", &[], 20).await
 }
 
+pub async fn a_move_of_a_cluster_that_may_begin_with_one_vcenter_only_ends_well() -> TestResult {
+    whole("unlisted", &[], 20).await
+}
+
 pub async fn a_large_boot_ends_well() -> TestResult {
     let (report, output) = rehearse("large", &[]).await?;
     assert!(report["migration"].is_null());

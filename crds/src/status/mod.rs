@@ -1,4 +1,5 @@
-//! What the operator reports. Each field has one writer, which applies all of its fields at once.
+//! What the operator reports. Each field has one writer, which applies all of its fields at once. So what one writer owns as a whole is
+//! `atomic`: who owns which part of it would be kept and compared at each write, and that is most of what a write costs the apiserver.
 
 mod plan;
 mod step;
@@ -83,6 +84,7 @@ pub struct VSphereMigrationInfraStatus {
 /// The migration in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Summary {
     /// The step at hand.
     #[schemars(length(max = 128))]
@@ -106,6 +108,7 @@ pub struct Summary {
 
 /// The source vCenters, decided at the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct PinnedSource {
     /// As Infrastructure names them.
     #[schemars(length(min = 1, max = 3), inner(length(min = 1, max = 255)))]

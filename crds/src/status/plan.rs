@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What will be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Plan {
     /// Stands for all changes of the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,6 +82,7 @@ pub enum CheckResult {
 /// How the cluster was at the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Baseline {
     /// Operators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,6 +144,7 @@ pub struct CsiDriver {
 
 /// How many machines of a role are in a phase on a vCenter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Machines {
     /// Such as master or worker.
     #[schemars(length(min = 1, max = 63))]

@@ -9,6 +9,7 @@ use crate::schema;
 /// The history of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct StepStatus {
     /// The type of its condition.
     #[schemars(length(min = 1, max = 64))]
@@ -115,6 +116,7 @@ pub struct RefusedCredentials {
 /// What went wrong, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Failure {
     /// The id of the rule or check that says so.
     #[schemars(length(max = 9), regex(pattern = "^[A-Z]{2,5}-[0-9]{3}$"))]

@@ -172,6 +172,7 @@ const FILES: &[(&str, &str)] = &[
     ("manual-cco", include_str!("../shapes/manual-cco.yaml")),
     ("two-targets", include_str!("../shapes/two-targets.yaml")),
     ("ancient", include_str!("../shapes/ancient.yaml")),
+    ("unlisted", include_str!("../shapes/unlisted.yaml")),
     ("large", include_str!("../shapes/large.yaml")),
     ("plain", include_str!("../shapes/plain.yaml")),
 ];
@@ -217,7 +218,7 @@ mod tests {
         let message = Shape::named("nativ").unwrap_err().to_string();
         assert_eq!(
             message,
-            "there is no shape \"nativ\"; there are: native, legacy-yaml, legacy-ini, multi-zone, rich, manual-cco, two-targets, ancient, large, plain"
+            "there is no shape \"nativ\"; there are: native, legacy-yaml, legacy-ini, multi-zone, rich, manual-cco, two-targets, ancient, unlisted, large, plain"
         );
     }
 }

@@ -25,7 +25,7 @@ const VERSION_OPERATOR: (&str, &str) = ("openshift-cluster-version", "cluster-ve
 const LOCKED: [&str; 2] = ["infrastructures.config.openshift.io", "controllerconfigs.machineconfiguration.openshift.io"];
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 
-async fn read(lab: &Lab, kind: Kind, namespace: &str, name: &str) -> TestResult<Value> {
+pub async fn read(lab: &Lab, kind: Kind, namespace: &str, name: &str) -> TestResult<Value> {
     Ok(json!(kubernetes::get(&lab.client, kind, namespace, name).await?.ok_or_else(|| format!("no {} {name}", kind.kind))?))
 }
 
@@ -46,17 +46,17 @@ fn no_reboot() -> Value {
     json!({"path": "/etc/kubernetes/cloud.conf", "actions": [{"type": "None"}]})
 }
 
-async fn dump(lab: &Lab) -> TestResult<Dump> {
+pub async fn dump(lab: &Lab) -> TestResult<Dump> {
     Ok(Dump::take(&Site::of(&lab.record).await?).await?)
 }
 
-async fn is_as_before(lab: &Lab, before: &Dump) -> TestResult {
+pub async fn is_as_before(lab: &Lab, before: &Dump) -> TestResult {
     let difference = before.difference(&dump(lab).await?);
     if difference.is_empty() { Ok(()) } else { Err(format!("not as before:\n{}", difference.join("\n")).into()) }
 }
 
 /// As if the others had done their steps, and the summary had let the thaw through the one-way door.
-async fn until_thawed(ground: &Ground<'_>) -> TestResult {
+pub async fn until_thawed(ground: &Ground<'_>) -> TestResult {
     ground.done(&OTHERS).await?;
     ground.until_condition(ClusterThawed, "False", "Ready").await?;
     let door = json!({"status": {"oneWayAt": "2026-01-02T03:04:05Z"}});
@@ -68,7 +68,7 @@ async fn until_thawed(ground: &Ground<'_>) -> TestResult {
     Ok(())
 }
 
-async fn until_undone(ground: &Ground<'_>) -> TestResult {
+pub async fn until_undone(ground: &Ground<'_>) -> TestResult {
     ground.edit(json!({"state": "RollingBack"})).await?;
     for hold in [ControlPlaneSetSaved, InfrastructureUnlocked, ClusterVersionFrozen] {
         ground.until_condition(hold, "False", "Undone").await?;

@@ -4,6 +4,7 @@ mod cleanup;
 mod cluster_freeze;
 mod config_rewrite;
 mod control_plane;
+mod freeze_otherwise;
 mod log_flood;
 mod machine_rollout;
 mod pod_health_watch;
@@ -39,6 +40,10 @@ pub fn add(suite: &mut Suite) {
     in_lab!(suite, "native", Depth::Ci, cluster_freeze::{
         a_native_cluster_has_its_machines_held_and_released_and_nothing_else,
         a_control_plane_machine_set_is_saved_deleted_made_anew_by_its_operator_and_put_back,
+    });
+    in_lab!(suite, "native", Depth::Full, freeze_otherwise::{
+        where_no_policy_is_shown_reboots_are_held_by_pools_until_the_thaw,
+        a_control_plane_machine_set_that_nobody_makes_anew_is_waited_for_and_made_again_on_the_way_back,
     });
     in_lab!(suite, "legacy-yaml", Depth::Ci, cluster_freeze::{
         a_legacy_cluster_is_frozen_unlocked_and_thawed_and_holds_taken_away_are_taken_again,

@@ -279,7 +279,7 @@ async fn is_allowed(ground: &Ground<'_>, user: &str, touch: &Touch) -> TestResul
     }
 }
 
-async fn impersonating(lab: &Lab, user: &str) -> TestResult<Client> {
+pub async fn impersonating(lab: &Lab, user: &str) -> TestResult<Client> {
     let file = Kubeconfig::read_from(lab.folder().join("kubeconfig"))?;
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     config.proxy_url = None;

@@ -1,6 +1,7 @@
 pub mod alone;
 pub mod asking;
 pub mod command;
+pub mod forbidden;
 pub mod lab;
 pub mod openshift;
 pub mod prometheus;
