@@ -5,6 +5,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
+use vmi_intent::source_domain;
 use vmi_intent::volumes::{is_in_one_of, of_vsphere};
 use vmi_kit::Migration;
 use vmi_kit::kind::PERSISTENT_VOLUME;
@@ -194,12 +195,15 @@ fn folder(domain: &Value, id: &str) -> String {
     named.map_or_else(|| format!("{}/vm/{id}", datacenter(domain)), str::to_owned)
 }
 
-/// Where the failure domain names none, it is called after the cluster.
+/// Where the failure domain names none, it is called after the cluster; of a domain that a machine told only the name is sure.
 fn template(domain: &Value, id: &str) -> String {
-    match part(domain, "/topology/template") {
-        "" => joined(&["govc", "find", &format!("{}/vm", datacenter(domain)), "-type", "m", "-name", &format!("{id}-rhcos-*")]),
-        path => joined(&["govc", "vm.destroy", path]),
-    }
+    let path = part(domain, "/topology/template");
+    let name = match path.rsplit('/').next() {
+        None | Some("") => format!("{id}-rhcos-*"),
+        Some(name) if part(domain, "/name") == source_domain::NAME => name.to_owned(),
+        Some(_) => return joined(&["govc", "vm.destroy", path]),
+    };
+    joined(&["govc", "find", &format!("{}/vm", datacenter(domain)), "-type", "m", "-name", &name])
 }
 
 fn region(domain: &Value) -> String {

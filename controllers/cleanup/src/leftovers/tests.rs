@@ -76,6 +76,14 @@ fn a_tag_is_taken_off_what_its_affinity_put_it_on() {
 }
 
 #[test]
+fn of_a_source_that_its_machines_told_the_template_is_looked_for_by_its_name() {
+    let topology = json!({"datacenter": "dc", "computeCluster": "/dc/host/c", "template": "/dc/vm/guessed/rhcos"});
+    let told = listed(&[domain(&json!({"name": source_domain::NAME, "topology": topology}))], &[], false);
+    has(&told, &["govc find /dc/vm -type m -name rhcos"]);
+    assert!(!told.contains("guessed/rhcos"), "{told}");
+}
+
+#[test]
 fn names_with_blanks_and_quotes_survive_pasting() {
     let topology = json!({"datacenter": "DC 1", "computeCluster": "/DC 1/host/Bob's", "template": ""});
     let told = listed(&[domain(&json!({"region": "r 1", "topology": topology}))], &[], false);

@@ -155,7 +155,11 @@ async fn kept(site: &Site) -> Result<Result<(), String>, Error> {
     }
     let map = object(site, CONFIG_MAP, NAMESPACE, &leftovers).await?;
     let text = map.data["data"]["leftovers.txt"].as_str().unwrap_or_default();
-    let mut left = vec![site.source.server.clone(), site.source.folder(), site.source.template()];
+    let template = site.source.template();
+    // Told by its path where the source was described, and else by its name, as its machines tell it.
+    let found = template.rsplit_once('/').map(|(folder, name)| format!("govc find {folder} -type m -name {name}"));
+    let template = found.filter(|found| text.contains(found)).unwrap_or(template);
+    let mut left = vec![site.source.server.clone(), site.source.folder(), template];
     // What is made in the shape before the move has no zone; whatever else there is was made on the target.
     let volumes = kubernetes::list(&site.client, PERSISTENT_VOLUME, "").await?;
     let of_the_source =
