@@ -1,6 +1,6 @@
 //! The controller that holds a cluster still, where others do not do what it counts on.
 
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use vmi_cluster_freeze::ClusterFreeze;
@@ -27,7 +27,7 @@ const NO_POLICY_IS_SHOWN: Forbidden = Forbidden {
 
 async fn paused_pools(lab: &Lab) -> TestResult<Vec<String>> {
     let pools = kubernetes::list(&lab.client, MACHINE_CONFIG_POOL, "").await?;
-    let mut paused: Vec<String> = pools.iter().filter(|pool| pool.data["spec"]["paused"] == true).map(|pool| pool.name_any()).collect();
+    let mut paused: Vec<String> = pools.iter().filter(|pool| pool.data["spec"]["paused"] == true).map(ResourceExt::name_any).collect();
     paused.sort_unstable();
     Ok(paused)
 }
