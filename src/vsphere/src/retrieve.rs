@@ -1,6 +1,9 @@
 //! Reads in pages: all of them, begun anew should the session be lost, and given up should they never end.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use crate::{
     error::{Fault, Result},
@@ -16,7 +19,17 @@ impl Core {
     ///
     /// Should the session be lost between two pages, the read begins anew, once: tokens die with their session.
     /// `each` is told when a page begins the read. Returns whether all there is was read.
-    pub(crate) async fn retrieve(self: &Arc<Self>, specification: &str, mut each: impl FnMut(Vec<Object>, bool) -> bool) -> Result<bool> {
+    pub(crate) async fn retrieve(self: &Arc<Self>, specification: &str, each: impl FnMut(Vec<Object>, bool) -> bool) -> Result<bool> {
+        self.retrieve_part(&Size::default(), specification, each).await
+    }
+
+    /// The same as a part of a larger read, all parts of which together are held to the limits of one.
+    pub(crate) async fn retrieve_part(
+        self: &Arc<Self>,
+        whole: &Size,
+        specification: &str,
+        mut each: impl FnMut(Vec<Object>, bool) -> bool,
+    ) -> Result<bool> {
         let collector = self.soap_session().await?.content.property_collector.clone();
         // Always a page size: without one the server may page as it likes anyway.
         let page = self.settings.page;
@@ -24,11 +37,14 @@ impl Core {
         let first = Method::repeatable("RetrievePropertiesEx", &collector, arguments);
         let mut restarted = false;
         'read: loop {
-            let mut size = Size::default();
+            let mut counted = (0, 0);
             let (mut page, mut bytes) = self.soap(&first, Arriving::default()).await?;
             let mut begins = true;
             loop {
-                let fault = size.too_large(page.objects.len(), bytes, &self.settings);
+                // An empty page counts too, or a server could send such for ever.
+                let objects = page.objects.len().max(1);
+                counted = (counted.0 + objects, counted.1 + bytes);
+                let fault = whole.too_large(objects, bytes, &self.settings);
                 for (path, fault) in page.objects.iter_mut().flat_map(|object| &mut object.missing) {
                     *path = cut(self.masker.mask(path), 200);
                     *fault = std::mem::take(fault).masked(&self.masker);
@@ -55,6 +71,7 @@ impl Core {
                     Ok(read) => read,
                     Err(error) if *error.fault() == Fault::NotAuthenticated && !restarted => {
                         restarted = true;
+                        whole.take_off(counted);
                         continue 'read;
                     }
                     Err(error) => return Err(error),
@@ -74,22 +91,27 @@ impl Core {
     }
 }
 
-/// How much of a read in pages has come; a server that never ends must not fill the memory.
+/// How much of a read has come, by whatever requests; a server that never ends must not fill the memory.
 #[derive(Default)]
-struct Size {
-    objects: usize,
-    bytes: usize,
+pub(crate) struct Size {
+    objects: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 impl Size {
-    /// Counts a page in; an empty one too, or a server could send such for ever.
-    fn too_large(&mut self, objects: usize, bytes: usize, settings: &Settings) -> Option<Fault> {
-        self.objects += objects.max(1);
-        self.bytes += bytes;
+    fn too_large(&self, objects: usize, bytes: usize, settings: &Settings) -> Option<Fault> {
+        let objects = self.objects.fetch_add(objects, Ordering::Relaxed) + objects;
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let limit = settings.largest_answer.saturating_mul(4);
-        if self.objects > settings.largest_read {
+        if objects > settings.largest_read {
             return Some(Fault::TooMany { limit: settings.largest_read });
         }
-        (self.bytes > limit).then_some(Fault::TooLarge { limit })
+        (bytes > limit).then_some(Fault::TooLarge { limit })
+    }
+
+    /// Of a part that begins anew nothing is kept, so that nothing of it counts.
+    fn take_off(&self, (objects, bytes): (usize, usize)) {
+        self.objects.fetch_sub(objects, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

@@ -14,16 +14,34 @@ pub(super) struct Builder {
     root: Ref,
     want: Want,
     found: Inventory,
+    listed: Vec<Listed>,
+}
+
+/// A virtual machine that a folder says it holds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Listed {
+    pub(super) vm: Ref,
+    pub(super) folder: Ref,
 }
 
 impl Builder {
     pub(super) fn new(root: Ref, want: Want) -> Self {
-        Self { root, want, found: Inventory::default() }
+        Self { root, want, found: Inventory::default(), listed: Vec::new() }
     }
 
     /// Forgets everything, for a read that begins anew.
     pub(super) fn clear(&mut self) {
         self.found = Inventory::default();
+        self.listed.clear();
+    }
+
+    /// The virtual machines in the folders that were added, in the order of their references, each once: one that is moved
+    /// while the folders are read may be in two of them.
+    pub(super) fn take_listed(&mut self) -> Vec<Listed> {
+        let mut listed = std::mem::take(&mut self.listed);
+        listed.sort_unstable();
+        listed.dedup_by(|one, other| one.vm == other.vm);
+        listed
     }
 
     pub(super) fn add(&mut self, mut object: Object) {
@@ -36,7 +54,12 @@ impl Builder {
         }
         let object = &mut object;
         match &object.reference.kind {
-            kind if is_folder(kind) => found.folders.push(folder(object)),
+            kind if is_folder(kind) => {
+                let folder = folder(object);
+                let vms = object.objects("childEntity").into_iter().filter(|child| child.kind == Kind::VirtualMachine);
+                self.listed.extend(vms.map(|vm| Listed { vm, folder: folder.node.reference.clone() }));
+                found.folders.push(folder);
+            }
             Kind::Datacenter => found.datacenters.push(Datacenter { node: node(object), vm_folder: object.object("vmFolder") }),
             Kind::ComputeResource | Kind::ClusterComputeResource => found.clusters.push(cluster(object)),
             Kind::HostSystem => found.hosts.push(host(object)),
@@ -180,6 +203,20 @@ mod tests {
         assert_eq!((found.datastores[0].accessible, found.networks[0].accessible), (None, None));
         assert_eq!((found.vms[0].template, found.vms[0].powered_on), (None, None));
         assert_eq!((found.datastores[0].free, found.hosts[0].cpu_cores), (0, 0), "no room is promised where none is told");
+    }
+
+    #[test]
+    fn a_machine_that_two_folders_say_they_hold_is_listed_once() {
+        let mut builder = Builder::new(Ref::new("Folder", "group-d1"), Want::Vms);
+        for (id, children) in [("group-v2", ["vm-9", "vm-10"]), ("group-v1", ["vm-10", "vm-8"])] {
+            let mut folder = object("Folder", id, id, None);
+            let children = children.iter().map(|id| Ref::new("VirtualMachine", id)).chain([Ref::new("Folder", "group-v7")]).collect();
+            folder.properties.push(("childEntity".to_owned(), Value::Refs(children)));
+            builder.add(folder);
+        }
+        let listed = builder.take_listed();
+        let vms: Vec<&str> = listed.iter().map(|one| &*one.vm.id).collect();
+        assert_eq!(vms, ["vm-10", "vm-8", "vm-9"]);
     }
 
     #[test]

@@ -1,15 +1,22 @@
-//! The inventory of a vCenter in one read, whatever its size: the server walks the tree, the client reads pages.
+//! The inventory of a vCenter: the server walks the tree in one read, whatever its size, and the client reads pages. Virtual
+//! machines are read by reference after that, several pages at a time.
 
 mod build;
 mod lookup;
 mod paths;
 mod reach;
 mod request;
+mod vms;
+
+use std::pin::pin;
+
+use futures::TryStreamExt;
 
 use crate::{
     client::Client,
     error::{Fault, Result},
     reference::{Kind, Ref},
+    retrieve::Size,
 };
 
 pub use lookup::only_one;
@@ -221,23 +228,30 @@ pub struct Inventory {
 }
 
 impl Client {
-    /// Reads the inventory: one request, and one more for every full page.
+    /// Reads the inventory: one request, and one more for every full page; from [`Want::Templates`] on also one for every page of
+    /// virtual machines, as many at a time as [`crate::Settings::in_flight`] says. One that goes meanwhile is left out.
     ///
     /// # Errors
     /// As for every call.
     pub async fn inventory(&self, want: Want) -> Result<Inventory> {
-        let content = self.core().soap_session().await?.content.clone();
+        let core = self.core();
+        let content = core.soap_session().await?.content.clone();
         let mut builder = build::Builder::new(content.root_folder.clone(), want);
         let specification = request::everything(&content.root_folder, want);
-        self.core()
-            .retrieve(&specification, |objects, begins| {
-                if begins {
-                    builder.clear();
-                }
-                objects.into_iter().for_each(|object| builder.add(object));
-                true
-            })
-            .await?;
+        let size = Size::default();
+        core.retrieve_part(&size, &specification, |objects, begins| {
+            if begins {
+                builder.clear();
+            }
+            objects.into_iter().for_each(|object| builder.add(object));
+            true
+        })
+        .await?;
+        let listed = builder.take_listed();
+        let mut pages = pin!(vms::pages(core, &listed, &size));
+        while let Some(page) = pages.try_next().await? {
+            page.into_iter().for_each(|object| builder.add(object));
+        }
         Ok(builder.finish())
     }
 

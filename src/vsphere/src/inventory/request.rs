@@ -3,12 +3,14 @@
 use crate::{
     inventory::Want,
     reference::Ref,
-    soap::{properties::specification, reference},
+    soap::{
+        properties::{Wanted, objects, specification},
+        reference,
+    },
 };
 
 /// Every name here must exist on the oldest supported server: a real vCenter refuses the whole call for one it does not know.
-const WANTED: &[(&str, &[&str])] = &[
-    ("Folder", &["name", "parent", "childType"]),
+const WANTED: &[Wanted<'_>] = &[
     ("Datacenter", &["name", "parent", "vmFolder"]),
     (
         "ComputeResource",
@@ -55,8 +57,11 @@ const WANTED: &[(&str, &[&str])] = &[
     ("Network", &["name", "parent", "summary.accessible"]),
 ];
 
-const VM: (&str, &[&str]) =
-    ("VirtualMachine", &["name", "parent", "config.uuid", "config.instanceUuid", "config.template", "runtime.powerState"]);
+const FOLDERS: Wanted<'_> = ("Folder", &["name", "parent", "childType"]);
+/// Who lies in a folder is asked of the folder: one list is less than the `parent` of each virtual machine.
+const FOLDERS_AND_CHILDREN: Wanted<'_> = ("Folder", &["name", "parent", "childType", "childEntity"]);
+
+const VM: Wanted<'_> = ("VirtualMachine", &["name", "config.uuid", "config.instanceUuid", "config.template", "runtime.powerState"]);
 
 /// A named step through the tree, and the steps that may follow it.
 type Step<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
@@ -87,9 +92,10 @@ fn step(out: &mut String, (name, kind, path, next): Step<'_>) {
     out.push_str("</selectSet>");
 }
 
-/// The specification of the one read.
+/// The specification of the read of everything but virtual machines; from [`Want::Templates`] on folders tell whom they hold.
 pub(super) fn everything(root: &Ref, want: Want) -> String {
-    let mut wanted = WANTED.to_vec();
+    let mut wanted = vec![if want >= Want::Templates { FOLDERS_AND_CHILDREN } else { FOLDERS }];
+    wanted.extend_from_slice(WANTED);
     let mut walk = format!("<objectSet>{}<skip>false</skip>", reference("obj", root));
     STEPS.iter().for_each(|each| step(&mut walk, *each));
     // The folder `vm` itself is always there, for folders are made in it; what it holds only on demand.
@@ -98,11 +104,13 @@ pub(super) fn everything(root: &Ref, want: Want) -> String {
     if want > Want::Infrastructure {
         step(&mut walk, VM_FOLDER);
     }
-    if want >= Want::Templates {
-        wanted.push(VM);
-    }
     walk.push_str("</objectSet>");
     specification(&wanted, &walk)
+}
+
+/// Asks for these virtual machines, but not for what they lie in.
+pub(super) fn these_vms<'a>(vms: impl IntoIterator<Item = &'a Ref>) -> String {
+    specification(&[VM], &objects(vms))
 }
 
 /// Asks for every virtual machine with these properties and for nothing else; also for those in vApps, which lie in no folder.
@@ -153,8 +161,14 @@ mod tests {
     #[test]
     fn virtual_machines_are_not_touched_unless_wanted() {
         let root = Ref::new("Folder", "group-d1");
-        assert!(!everything(&root, Want::Infrastructure).contains("<name>vmFolder</name>"));
-        assert!(!everything(&root, Want::Folders).contains("VirtualMachine"));
-        assert!(everything(&root, Want::Templates).contains("VirtualMachine"));
+        let asked = |want| everything(&root, want);
+        assert!(!asked(Want::Infrastructure).contains("<name>vmFolder</name>"));
+        for want in [Want::Infrastructure, Want::Folders] {
+            assert!(!asked(want).contains("<pathSet>childEntity</pathSet>"), "{want:?}");
+        }
+        for want in [Want::Templates, Want::Vms] {
+            assert!(asked(want).contains("<pathSet>childEntity</pathSet>"), "{want:?}");
+            assert!(!asked(want).contains("VirtualMachine"), "{want:?}: they are read by themselves");
+        }
     }
 }

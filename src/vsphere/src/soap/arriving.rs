@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use super::{Reading, properties::Page};
 use crate::error::Fault;
 
@@ -69,9 +71,8 @@ impl Reading for Arriving {
         if cut == 0 {
             return Ok(());
         }
-        let ends = self.open.iter().rev().flat_map(|tag| [b"</", tag.name(), b">"].concat());
-        let piece: Vec<u8> = self.head.iter().chain(&waiting[..cut]).copied().chain(ends).collect();
-        self.add(&piece)?;
+        let ends: Vec<u8> = self.open.iter().rev().flat_map(|tag| [b"</", tag.name(), b">"].concat()).collect();
+        self.add(&[&self.head, &waiting[..cut], &ends].concat())?;
         self.head = self.open.iter().flat_map(|tag| tag.0.iter().copied()).collect();
         waiting.drain(..cut);
         self.bytes += cut;
@@ -98,7 +99,7 @@ impl Arriving {
     fn search(&mut self, waiting: &[u8]) -> usize {
         let mut cut = 0;
         while !self.over {
-            let Some(at) = waiting[self.seen..].iter().position(|byte| *byte == b'<') else {
+            let Some(at) = memchr(b'<', &waiting[self.seen..]) else {
                 self.seen = waiting.len();
                 break;
             };
@@ -161,7 +162,7 @@ impl Arriving {
 fn next_tag(text: &[u8]) -> Option<&[u8]> {
     let end = match text.get(1)? {
         b'?' => text.windows(2).position(|two| two == b"?>")? + 1,
-        b'/' => text.iter().position(|byte| *byte == b'>')?,
+        b'/' => memchr(b'>', text)?,
         _ => {
             let mut quote = None;
             text.iter().position(|byte| {

@@ -27,7 +27,7 @@ pub(crate) fn specification(wanted: &[Wanted<'_>], object_set: &str) -> String {
 
 /// Asks for exactly these objects.
 pub(crate) fn objects<'a>(these: impl IntoIterator<Item = &'a Ref>) -> String {
-    these.into_iter().map(|object| format!("<objectSet>{}<skip>false</skip></objectSet>", reference("obj", object))).collect()
+    these.into_iter().map(|object| format!("<objectSet>{}</objectSet>", reference("obj", object))).collect()
 }
 
 /// One object of a page.

@@ -18,15 +18,15 @@ use crate::{
     serve::{Asked, End, Reply, Server, serve},
 };
 
-struct Fake {
+pub(crate) struct Fake {
     _server: Server,
     _dir: TempDir,
-    settings: Settings,
+    pub(crate) settings: Settings,
     seen: Arc<Mutex<Vec<Asked>>>,
 }
 
 /// A server that logs everybody in and answers everything else as it is told.
-fn fake(answer: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> Fake {
+pub(crate) fn fake(answer: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> Fake {
     let (dir, authority, seen) = (TempDir::new().unwrap(), Authority::new("fake"), Arc::new(Mutex::new(Vec::new())));
     let server = serve(&authority.issue(dir.path(), "server", &["127.0.0.1"]), {
         let seen = Arc::clone(&seen);
@@ -48,13 +48,13 @@ fn fake(answer: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> Fak
 }
 
 impl Fake {
-    fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|asked| format!("{} {}", asked.method, asked.path) == what || text(asked).contains(what)).count()
     }
 }
 
-fn text(asked: &Asked) -> String {
+pub(crate) fn text(asked: &Asked) -> String {
     String::from_utf8_lossy(&asked.body).into_owned()
 }
 

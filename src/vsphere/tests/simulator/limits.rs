@@ -23,14 +23,19 @@ use crate::{
 #[tokio::test]
 async fn an_answer_beyond_the_limit_is_not_read() {
     let sim = Vcsim::with(&["a"], 400);
-    let mut settings = sim.settings();
-    settings.largest_answer = 50_000;
-    let client = Client::new(settings).unwrap();
-    let error = client.inventory(Want::Vms).await.unwrap_err();
-    assert_eq!(*error.fault(), Fault::TooLarge { limit: 50_000 });
-    let call = client.calls().recent().pop().unwrap();
-    assert!(call.bytes_in <= 50_000 && call.result == "TooLarge", "{call:?}");
-    client.logout().await.unwrap();
+    for (limit, reads) in [(50_000, 1), (200_000, 2)] {
+        let mut settings = sim.settings();
+        settings.largest_answer = limit;
+        let client = Client::new(settings).unwrap();
+        let error = client.inventory(Want::Vms).await.unwrap_err();
+        assert_eq!(*error.fault(), Fault::TooLarge { limit });
+        let mut calls = client.calls().recent();
+        let read = |call: &vsphere::Call| call.method == "RetrievePropertiesEx";
+        assert_eq!(calls.iter().filter(|call| read(call)).count(), reads, "the folders, then the virtual machines");
+        let call = calls.pop().unwrap();
+        assert!(call.bytes_in <= limit as u64 && call.result == "TooLarge", "{call:?}");
+        client.logout().await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -60,13 +65,17 @@ async fn an_answer_that_is_not_the_protocol_is_malformed_over_soap_and_rest() {
 
 #[tokio::test]
 async fn an_inventory_cut_anywhere_is_an_error_and_never_half_an_inventory() {
-    let sim = Vcsim::start();
+    let sim = Vcsim::with(&["a"], 100);
     let client = sim.client();
     let whole = client.inventory(Want::Templates).await.unwrap();
-    for bytes in [0, 1, 100, 500, 1000, 3000, 5000, 9000] {
-        sim.fault(&json!({ "kind": "truncate", "bytes": bytes, "method": "RetrievePropertiesEx", "count": 1 }));
+    // The last two are more than the folders have, and cut what is told of the virtual machines.
+    for (bytes, reads) in [(0, 1), (1, 1), (100, 1), (500, 1), (1000, 1), (3000, 1), (5000, 1), (9000, 1), (50_000, 2), (80_000, 2)] {
+        sim.reset_calls();
+        sim.fault(&json!({ "kind": "truncate", "bytes": bytes, "method": "RetrievePropertiesEx" }));
         let error = client.inventory(Want::Templates).await.unwrap_err();
         assert!(matches!(error.fault(), Fault::Malformed(_) | Fault::Dropped(_)), "{bytes}: {error}");
+        assert_eq!(sim.count("RetrievePropertiesEx"), reads, "{bytes}");
+        sim.no_faults();
     }
     assert_eq!(client.inventory(Want::Templates).await.unwrap(), whole);
     client.logout().await.unwrap();

@@ -23,4 +23,5 @@ mod sessions;
 mod tags;
 mod tls;
 mod vcsim;
+mod vms;
 mod wire;
