@@ -1,9 +1,11 @@
 //! What keeps new workers from serving while a cluster moves.
 
+use kube::ResourceExt as _;
 use serde_json::json;
 use vmi_crds::graph::StepName::WorkersReady;
 use vmi_crds::spec::SourceRetirement;
 use vmi_kit::Reading;
+use vmi_lab::cache::Cache;
 use vmi_lab::faults::Fault;
 use vmi_lab::kubernetes::{self, MACHINE};
 use vmi_lab::migration::{moved, vcenters};
@@ -11,7 +13,7 @@ use vmi_lab::vcenter::INFRA_ID;
 
 use super::underway::{Underway, passed};
 use crate::support::lab::Lab;
-use crate::support::openshift::MACHINE_API;
+use crate::support::openshift::{MACHINE_API, PATIENCE};
 use crate::support::suite::TestResult;
 
 /// A lab of its own: a cluster that was moved stays where it is.
@@ -46,10 +48,8 @@ async fn no_workers(lab: &Lab) -> TestResult {
     assert!(failed.message.contains("template not found"), "{failed:?}");
 
     let lonely = migration.faults.add(&Fault::NeverJoins { prefix: format!("{INFRA_ID}-worker") }).await?;
-    let machines = kubernetes::list(&lab.client, MACHINE, MACHINE_API).await?;
-    let failures: Vec<String> =
-        machines.iter().filter(|machine| machine.data["status"]["phase"] == "Failed").map(kube::ResourceExt::name_any).collect();
-    assert!(failures.iter().all(|name| failed.message.contains(name)), "{failures:?}: {failed:?}");
+    let failures = all_failures(lab).await?;
+    assert!(failures.iter().any(|name| failed.message.contains(name)), "{failures:?}: {failed:?}");
     for name in &failures {
         kubernetes::delete(&lab.client, MACHINE, MACHINE_API, name).await?;
     }
@@ -70,6 +70,21 @@ async fn no_workers(lab: &Lab) -> TestResult {
     let checks = moved::verdict(&site, &before).await?;
     operator.stop().await;
     passed(&checks)
+}
+
+/// The machines that have failed, once no other may follow: more than one was asked for while there was no template.
+async fn all_failures(lab: &Lab) -> TestResult<Vec<String>> {
+    let mut cache = lab.watch(&[MACHINE]).await;
+    let decided = |cache: &Cache| {
+        let machines = cache.list(MACHINE);
+        let phase = |machine: &kube::api::DynamicObject| machine.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
+        let open = machines.iter().find(|machine| !["Failed", "Provisioned", "Running"].contains(&phase(machine).as_str()));
+        match open {
+            Some(open) => Err(format!("{} is {:?}", open.name_any(), phase(open))),
+            None => Ok(machines.iter().filter(|machine| phase(machine) == "Failed").map(|machine| machine.name_any()).collect()),
+        }
+    };
+    Ok(cache.until("every machine to be made or to have failed", PATIENCE, decided).await?)
 }
 
 /// Takes a category away on the target, and with it its tags.
