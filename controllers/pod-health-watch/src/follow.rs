@@ -212,7 +212,7 @@ impl Reader {
             container: Some((*container).to_owned()),
             follow,
             previous,
-            since_time: place.since().or(self.since),
+            since_time: place.since().or(self.since).map(second_of),
             timestamps: true,
             ..LogParams::default()
         };
@@ -220,6 +220,12 @@ impl Reader {
         let rest = if previous { Rest::IsALine } else { Rest::ComesAgain };
         Ok(self.listener.lines(stream, rest, place).await?)
     }
+}
+
+/// The whole second that holds a time, since which a log can be asked for. Left to itself the client would ask since the nearest one,
+/// which may be the next, and miss what was said before that.
+fn second_of(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// Why a log was not read to its end.

@@ -117,6 +117,15 @@ async fn a_flood_of_two_hundred_logs_takes_no_room_and_no_line_of_it_is_lost() {
     assert_eq!(shared.ledger().runs().count(), 256, "what is kept is bounded");
 }
 
+#[test]
+fn a_log_is_asked_for_since_the_second_in_which_it_was_read_last_and_not_since_the_next() {
+    for last in ["2026-11-16T19:49:46Z", "2026-11-16T19:49:46.000000001Z", "2026-11-16T19:49:46.5Z", "2026-11-16T19:49:46.999999999Z"] {
+        let params = LogParams { since_time: Some(second_of(last.parse().unwrap())), ..LogParams::default() };
+        let request = kube::core::Request::new("/pods").logs("pod", &params).unwrap();
+        assert!(request.uri().to_string().ends_with("sinceTime=2026-11-16T19%3A49%3A46Z"), "{last}: {}", request.uri());
+    }
+}
+
 #[tokio::test]
 async fn a_reader_that_breaks_down_wakes_the_controller() {
     let shared = Shared::new(Signs::new().unwrap());
