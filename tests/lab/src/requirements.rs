@@ -27,6 +27,11 @@ pub fn check(folder: &Path) -> Result<(), Error> {
     judge(available_memory_mb(&fs::read_to_string("/proc/meminfo")?), disk.f_bavail * disk.f_frsize / 1_000_000, folder)
 }
 
+/// How many more labs there is memory for; where that cannot be told, any number.
+pub fn labs_that_fit() -> io::Result<u64> {
+    Ok(available_memory_mb(&fs::read_to_string("/proc/meminfo")?).map_or(u64::MAX, |available| available / MEMORY_MB))
+}
+
 fn judge(memory: Option<u64>, disk: u64, folder: &Path) -> Result<(), Error> {
     match memory {
         Some(available) if available < MEMORY_MB => return Err(Error::Memory { available }),

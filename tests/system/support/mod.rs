@@ -3,6 +3,7 @@ pub mod asking;
 pub mod command;
 pub mod forbidden;
 pub mod lab;
+pub mod lanes;
 pub mod openshift;
 pub mod prometheus;
 pub mod suite;

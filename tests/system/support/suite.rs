@@ -1,4 +1,4 @@
-//! Runs tests: those that need no lab first, then shape by shape, each shape's lab booted once.
+//! Runs tests: those that share a shape's lab one after the other, the others each by itself.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,6 +11,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use crate::support::lab::Lab;
+use crate::support::lanes::{self, Part};
 
 pub type TestResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -62,6 +63,14 @@ impl Suite {
     pub fn in_lab(&mut self, shape: &'static str, depth: Depth, name: &'static str, run: InLab) {
         self.in_labs.entry(shape).or_default().push(Test { name, depth, run });
     }
+
+    /// What there is to run. Shapes first: what shares a lab takes the longest, and the others fill the time beside it.
+    fn parts(&self, wanted: &impl Fn(Depth, &str) -> bool) -> Vec<Part> {
+        let has_any = |tests: &Vec<Test<InLab>>| tests.iter().any(|test| wanted(test.depth, test.name));
+        let shapes = self.in_labs.iter().filter(|(_, tests)| has_any(tests)).map(|(shape, _)| Part::InLab((*shape).to_owned()));
+        let alone = self.alone.iter().filter(|test| wanted(test.depth, test.name)).map(|test| Part::Alone(test.name.to_owned()));
+        shapes.chain(alone).collect()
+    }
 }
 
 /// Adds tests by the names of their functions: `in_lab!(suite, "plain", Depth::Quick, pods::{a, b})`.
@@ -80,13 +89,43 @@ macro_rules! alone {
     };
 }
 
-struct Run {
-    failed: Vec<String>,
-    left_out: Vec<String>,
+/// How a run went; as its closing lines tell it, in any process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tally {
     passed: usize,
+    left_out: usize,
+    failed: Vec<String>,
+    /// How many failed by the closing line, while their names are still to come.
+    unnamed: usize,
 }
 
-impl Run {
+impl Tally {
+    pub fn failed(name: &str) -> Tally {
+        Tally { failed: vec![name.to_owned()], ..Tally::default() }
+    }
+
+    /// Reads a closing line.
+    pub fn parse(line: &str) -> Option<Tally> {
+        let mut counts = line.split(", ").zip([" passed", " failed", " left out"]).map(|(part, word)| part.strip_suffix(word)?.parse().ok());
+        let (passed, unnamed, left_out) = (counts.next()??, counts.next()??, counts.next()??);
+        Some(Tally { passed, left_out, failed: Vec::new(), unnamed })
+    }
+
+    /// Reads a line after the closing line.
+    pub fn name(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix(FAILED) {
+            self.failed.push(name.to_owned());
+            self.unnamed = self.unnamed.saturating_sub(1);
+        }
+    }
+
+    pub fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.left_out += other.left_out;
+        self.failed.extend(other.failed);
+        self.unnamed += other.unnamed;
+    }
+
     fn note(&mut self, name: &str, began: Instant, result: TestResult) {
         let seconds = began.elapsed().as_secs_f64();
         match result {
@@ -96,7 +135,7 @@ impl Run {
             }
             Err(error) if error.is::<LeftOut>() => {
                 println!("left out          {name}: {error}");
-                self.left_out.push(name.to_owned());
+                self.left_out += 1;
             }
             Err(error) => {
                 println!("FAILED  {seconds:6.1} s  {name}\n{error}");
@@ -104,7 +143,18 @@ impl Run {
             }
         }
     }
+
+    fn close(&self) -> ExitCode {
+        let failed = self.failed.len() + self.unnamed;
+        println!("\n{} passed, {failed} failed, {} left out", self.passed, self.left_out);
+        for name in &self.failed {
+            println!("{FAILED}{name}");
+        }
+        if failed == 0 && self.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }
+
+const FAILED: &str = "  failed: ";
 
 pub fn main(arguments: &[OsString], suite: Suite) -> ExitCode {
     let mut words: Vec<String> = arguments.iter().skip(1).filter_map(|word| word.to_str()).map(str::to_owned).collect();
@@ -123,6 +173,13 @@ pub fn main(arguments: &[OsString], suite: Suite) -> ExitCode {
     let wanted = move |test_depth: Depth, name: &str| {
         test_depth <= depth && (words.is_empty() || words.iter().any(|word| name.contains(word.as_str())))
     };
+    let parts = match std::env::var(lanes::PART) {
+        Ok(part) => Part::parse(&part).into_iter().collect(),
+        Err(_) => suite.parts(&wanted),
+    };
+    if parts.len() > 1 {
+        return lanes::run(parts, arguments).close();
+    }
     let home = match tempfile::Builder::new().prefix("vmi-system-").tempdir() {
         Ok(home) => home,
         Err(error) => {
@@ -138,37 +195,38 @@ pub fn main(arguments: &[OsString], suite: Suite) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let run = runtime.block_on(run(suite, wanted));
-    println!("\n{} passed, {} failed, {} left out", run.passed, run.failed.len(), run.left_out.len());
-    for name in &run.failed {
-        println!("  failed: {name}");
+    let mut tally = Tally::default();
+    if let Some(part) = parts.first() {
+        runtime.block_on(run(&mut tally, &suite, part, wanted));
     }
-    if run.failed.is_empty() && run.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    tally.close()
 }
 
-async fn run(suite: Suite, wanted: impl Fn(Depth, &str) -> bool) -> Run {
-    let mut run = Run { failed: Vec::new(), left_out: Vec::new(), passed: 0 };
-    for test in suite.alone.iter().filter(|test| wanted(test.depth, test.name)) {
-        let began = Instant::now();
-        let result = guarded((test.run)()).await;
-        run.note(test.name, began, result);
-    }
-    for (shape, tests) in &suite.in_labs {
-        let tests: Vec<_> = tests.iter().filter(|test| wanted(test.depth, test.name)).collect();
-        if !tests.is_empty() {
-            in_shape(&mut run, shape, &tests).await;
+async fn run(tally: &mut Tally, suite: &Suite, part: &Part, wanted: impl Fn(Depth, &str) -> bool) {
+    match part {
+        Part::Alone(name) => {
+            for test in suite.alone.iter().filter(|test| test.name == name) {
+                let began = Instant::now();
+                let result = guarded((test.run)()).await;
+                tally.note(test.name, began, result);
+            }
+        }
+        Part::InLab(shape) => {
+            for (shape, tests) in suite.in_labs.iter().filter(|(known, _)| *known == shape) {
+                let tests: Vec<_> = tests.iter().filter(|test| wanted(test.depth, test.name)).collect();
+                in_shape(tally, shape, &tests).await;
+            }
         }
     }
-    run
 }
 
-async fn in_shape(run: &mut Run, shape: &'static str, tests: &[&Test<InLab>]) {
+async fn in_shape(tally: &mut Tally, shape: &'static str, tests: &[&Test<InLab>]) {
     let began = Instant::now();
     let mut lab = match boot(shape).await {
         Ok(lab) => lab,
-        Err(error) => return run.note(&format!("boot {shape}"), began, Err(error)),
+        Err(error) => return tally.note(&format!("boot {shape}"), began, Err(error)),
     };
-    run.note(&format!("boot {shape}"), began, Ok(()));
+    tally.note(&format!("boot {shape}"), began, Ok(()));
     for test in tests {
         let began = Instant::now();
         let mut result = guarded((test.run)(&lab)).await;
@@ -176,7 +234,7 @@ async fn in_shape(run: &mut Run, shape: &'static str, tests: &[&Test<InLab>]) {
             result = guarded(Box::pin(lab.settled())).await.map_err(|error| format!("the test left the lab unhealthy: {error}").into());
         }
         let spoiled = result.as_ref().is_err_and(|error| !error.is::<LeftOut>());
-        run.note(test.name, began, result);
+        tally.note(test.name, began, result);
         if spoiled {
             // A failed test may leave anything behind: the next one gets a new lab, so that only what is broken fails.
             if let Err(error) = stop(lab).await {
@@ -184,13 +242,13 @@ async fn in_shape(run: &mut Run, shape: &'static str, tests: &[&Test<InLab>]) {
             }
             lab = match boot(shape).await {
                 Ok(lab) => lab,
-                Err(error) => return run.note(&format!("boot {shape} again"), Instant::now(), Err(error)),
+                Err(error) => return tally.note(&format!("boot {shape} again"), Instant::now(), Err(error)),
             };
         }
     }
     let began = Instant::now();
     let result = stop(lab).await;
-    run.note(&format!("end {shape}"), began, result);
+    tally.note(&format!("end {shape}"), began, result);
 }
 
 async fn boot(shape: &str) -> TestResult<Lab> {
