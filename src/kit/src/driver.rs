@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 use vmi_crds::VSphereMigrationInfra;
-use vmi_crds::graph::Controller as Name;
+use vmi_crds::graph::{Controller as Name, STEPS};
 
 use crate::context::Context;
 use crate::failure::Stop;
@@ -18,9 +18,13 @@ use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::Wake;
 use crate::touch::Touch;
+use crate::turn::{Turn, turn};
 
 /// Something that is not seen is looked for all the same, this often.
 const SAFETY: Duration = Duration::from_secs(300);
+
+/// How often a controller that only looks steps aside: an act passes through as many tasks of the client's before it is on its way.
+const HOPS: usize = 8;
 
 /// One controller.
 pub trait Controller: Send + Sync + 'static {
@@ -68,9 +72,16 @@ async fn lead<C: Controller>(controller: &C, cx: &Arc<Context>, kinds: &[Kind]) 
         if let Some(own) = &mut own {
             own.mark_unchanged();
         }
+        let vmis = cx.vmis();
+        if !vmis.iter().any(|vmi| has_the_turn(C::NAME, vmi)) {
+            // All are woken at once and share a thread: whoever acts goes first.
+            for _ in 0..HOPS {
+                tokio::task::yield_now().await;
+            }
+        }
         let mut wake: Wake = None;
         let mut failed = false;
-        for vmi in cx.vmis() {
+        for vmi in vmis {
             match look(controller, cx, &mut reports, &vmi).await {
                 Ok(next) => wake = crate::step::sooner(wake, next),
                 Err(Stop::Fenced(why)) => tracing::debug!(controller = %C::NAME, why, "looked again"),
@@ -97,6 +108,11 @@ async fn lead<C: Controller>(controller: &C, cx: &Arc<Context>, kinds: &[Kind]) 
             _ = leads.wait_for(|leads| !*leads) => return,
         }
     }
+}
+
+fn has_the_turn(controller: Name, vmi: &VSphereMigrationInfra) -> bool {
+    let own = STEPS.iter().filter(|step| step.controller == controller);
+    own.map(|step| turn(vmi, step.name)).any(|turn| matches!(turn, Turn::Forward | Turn::Back))
 }
 
 async fn told(own: Option<&mut watch::Receiver<u64>>) {
