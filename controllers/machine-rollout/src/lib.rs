@@ -22,7 +22,7 @@ use vmi_kit::kind::{
     PERSISTENT_VOLUME, POD_DISRUPTION_BUDGET, SECRET, VOLUME_ATTACHMENT,
 };
 use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
 
 use steps::control_plane::{self, ControlPlaneReady};
 use steps::source_workers::SourceWorkersRemoved;

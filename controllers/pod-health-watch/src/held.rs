@@ -2,7 +2,7 @@
 
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, StepState};
-use vmi_kit::{Migration, Reading, Report};
+use vmi_kit::{Migration, Report};
 
 const HELD: &str = "Held";
 
@@ -46,7 +46,7 @@ pub fn tell(m: &Migration, report: &mut Report, known: &Known<'_>, troubles: &[F
         }
         return;
     };
-    let (cluster_state, safe_to_stop) = vmi_kit::safety::cluster_state(&m.vmi);
+    let (cluster_state, safe_to_stop) = vmi_crds::safety::cluster_state(&m.vmi);
     let trouble = Failure { cluster_state, safe_to_stop, ..trouble.clone() };
     let message = format!("{}; {}", trouble.message, trouble.next);
     if !(was_held && before == trouble.rule) {

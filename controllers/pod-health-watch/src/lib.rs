@@ -44,7 +44,7 @@ use vmi_kit::kind::{
     SECRET,
 };
 use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
 
 use crate::follow::{Readers, Shared, Wanted};
 use crate::health::{Health, LeaseView};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use vmi_crds::graph::StepName;
+use vmi_crds::turn::turn;
 use vmi_kit::kind::CONFIG_MAP;
-use vmi_kit::turn::turn;
 use vmi_kit::{Migration, Stop, Writer};
 
 use crate::plan::difference;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use vmi_crds::graph::StepName;
 use vmi_crds::status::Failure;
-use vmi_kit::turn::{Turn, turn};
+use vmi_crds::turn::{Turn, turn};
 use vmi_kit::{Migration, Stop};
 
 use crate::look::{Look, Unseen, look};

@@ -3,12 +3,12 @@
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::{SourceRetirement, State};
+use vmi_crds::turn::rolling_back;
 
-use crate::migration::{Migration, Reading};
+use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::Step;
 use crate::text::cut;
-use crate::turn::rolling_back;
 
 /// The reason of a condition that is True although what it stands for has been changed since.
 pub const REASON: &str = "Drifted";

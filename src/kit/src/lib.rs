@@ -1,8 +1,8 @@
 //! What every controller of a migration shares.
 //!
 //! One event's way: a watch tells the [`cache`], which wakes the controllers that touch the kind ([`driver`]); each looks at every
-//! vmi once, takes its steps in order ([`step`]): is it its turn ([`turn`])? what is there ([`step::Step::observe`])? one act, through
-//! the fence ([`writer`]); and applies what it owns of the status ([`report`]). That write is the next controller's event.
+//! vmi once, takes its steps in order ([`step`]): is it its turn ([`vmi_crds::turn`])? what is there ([`step::Step::observe`])? one act,
+//! through the fence ([`writer`]); and applies what it owns of the status ([`report`]). That write is the next controller's event.
 
 #![deny(missing_docs)]
 
@@ -24,14 +24,12 @@ pub mod metrics;
 pub mod migration;
 mod outcome;
 pub mod report;
-pub mod safety;
 pub mod saved;
 pub mod source;
 pub mod step;
 pub mod text;
 pub mod touch;
 pub mod trial;
-pub mod turn;
 pub mod vcenter;
 pub mod writer;
 pub mod writes;
@@ -40,7 +38,7 @@ pub use context::Context;
 pub use driver::Controller;
 pub use failure::{Stop, failure};
 pub use kind::Kind;
-pub use migration::{Migration, Reading};
+pub use migration::Migration;
 pub use report::Report;
 pub use step::{Seen, Step, Wake, take};
 pub use touch::{OWN, Touch, reads};

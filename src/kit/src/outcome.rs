@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, RefusedCredentials, StepState};
+use vmi_crds::turn::Turn;
 
 use crate::failure::{Stop, failure};
-use crate::migration::{Migration, Reading};
+use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::{Step, Wake};
-use crate::turn::Turn;
 
 pub(crate) fn begin(m: &Migration, report: &mut Report, name: StepName, direction: &Turn) {
     let undoing = *direction == Turn::Back;
@@ -66,7 +66,7 @@ pub(crate) fn undone(m: &Migration, report: &mut Report, name: StepName, reason:
 
 pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &str, mut found: Failure) {
     if found.cluster_state.is_empty() {
-        let (state, safe) = crate::safety::cluster_state(&m.vmi);
+        let (state, safe) = vmi_crds::safety::cluster_state(&m.vmi);
         found.cluster_state = state;
         found.safe_to_stop = safe;
     }

@@ -14,7 +14,6 @@ use vmi_crds::status::{RefusedCredentials, StepState, StepStatus};
 use crate::context::Context;
 use crate::failure::{Stop, words};
 use crate::kind::VMI;
-use crate::migration::Reading;
 use crate::step::Wake;
 use crate::text::cut;
 

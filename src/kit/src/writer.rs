@@ -8,12 +8,12 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
+use vmi_crds::turn::{Turn, turn};
 
 use crate::failure::{Stop, failure, may_change, words};
 use crate::kind::{Kind, SECRET};
 use crate::migration::Migration;
 use crate::trial::Writing;
-use crate::turn::{Turn, turn};
 use crate::vcenter::Login;
 use crate::{saved, writes};
 

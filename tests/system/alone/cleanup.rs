@@ -8,7 +8,6 @@ use vmi_crds::graph::StepName::{
     CloudConfigExtended, ClusterVersionFrozen, ControlPlaneReady, InfrastructureUnlocked, PodsHealthyAfterDetach, PodsRestartedAfterDetach,
     PreflightPassed, SourceDetached, SourceRemoved, SourceWorkersRemoved, WorkersReady,
 };
-use vmi_kit::Reading;
 use vmi_kit::credentials::COMPONENT_SECRETS;
 use vmi_kit::vcenter::{ROOT_SECRET, secret_data};
 use vmi_lab::cluster::{config, machines};

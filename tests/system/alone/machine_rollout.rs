@@ -6,7 +6,6 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::graph::STEPS;
 use vmi_crds::graph::StepName::{self, *};
-use vmi_kit::Reading;
 use vmi_lab::cluster::{crds, machines};
 use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, Kind, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, condition};
 use vmi_machine_rollout::MachineRollout;

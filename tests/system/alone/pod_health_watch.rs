@@ -6,7 +6,6 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, POD};
 use vmi_pod_health_watch::PodHealthWatch;
 

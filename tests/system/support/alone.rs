@@ -16,7 +16,7 @@ use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_kit::cache::Cache;
 use vmi_kit::metrics::Metrics;
-use vmi_kit::{Context, Controller, OWN, Reading, Touch, kind, reads};
+use vmi_kit::{Context, Controller, OWN, Touch, kind, reads};
 use vmi_lab::cluster::{config, crds};
 use vmi_lab::kubernetes;
 

@@ -8,7 +8,7 @@ use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{
     CLUSTER_AUTOSCALER, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK,
 };
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
 
 use super::planning;
 use crate::control_plane_set::{self, Back, Next, Saved};

@@ -15,6 +15,5 @@ fn path<A>(m: &Migration) -> Result<Path, Seen<A>> {
 
 /// Whether the migration has not started: then a step says what it would change, as if all before it were done.
 fn planning(m: &Migration) -> bool {
-    use vmi_kit::Reading;
     m.vmi.seen().started_at.is_none()
 }

@@ -17,7 +17,7 @@ use vmi_kit::failure::look;
 use vmi_kit::followers;
 use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE};
 use vmi_kit::source::{MACHINES, Source};
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
 
 use self::extend::{Extended, Wanted, extend};
 use self::retract::{Retracted, Saved, retract};

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::State;
 use vmi_crds::status::StepState;
+use vmi_crds::turn::{rolling_back, turn};
 use vmi_intent::control_plane_set::{domains, of_masters, on_domains};
 use vmi_intent::provider::{self, is_in};
 use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, MACHINE};
-use vmi_kit::turn::{rolling_back, turn};
-use vmi_kit::{Migration, Reading, Report, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Migration, Report, Seen, Step, Stop, Writer, failure};
 
 use super::{failed, few, left_out, planning, stuck};
 use crate::joining;

@@ -19,7 +19,7 @@ use vmi_kit::kind::{
     DEPLOYMENT, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
 };
 use vmi_kit::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE, secret_data};
-use vmi_kit::{Migration, Reading, Report, Stop, saved};
+use vmi_kit::{Migration, Report, Stop, saved};
 
 use crate::facts::{Asked, Cluster, Facts, Looked, Object, Unfinished};
 use crate::requests;
