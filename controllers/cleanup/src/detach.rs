@@ -13,7 +13,8 @@ use vmi_intent::cloud_config;
 use vmi_intent::infrastructure::{self, Outcome};
 use vmi_kit::failure::look;
 use vmi_kit::kind::{CLUSTER_CSI_DRIVER, CONFIG_MAP, INFRASTRUCTURE};
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure, followers};
+use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_site::followers;
 
 use crate::users::Users;
 use crate::{CLOUD_CONFIG, planning, topology};

@@ -25,7 +25,8 @@ use vmi_kit::kind::{
     PERSISTENT_VOLUME, SECRET,
 };
 use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, credentials, followers, reads, take};
+use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
+use vmi_site::{credentials, followers};
 
 pub use detach::SourceDetached;
 pub use remove::SourceRemoved;

@@ -22,7 +22,8 @@ use vmi_kit::kind::{
     MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK, POD, SECRET,
 };
 use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, followers, reads, take};
+use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
+use vmi_site::followers;
 
 use steps::control_plane_set_saved::{self, ControlPlaneSetSaved};
 use steps::frozen::{self, ClusterVersionFrozen};

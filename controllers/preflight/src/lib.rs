@@ -34,8 +34,8 @@ use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CRD, CREDENTIALS_REQUEST, DAEMON_SET,
     DEPLOYMENT, INFRASTRUCTURE, LEASE, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
 };
-use vmi_kit::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
 use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, Writer, active, reads};
+use vmi_site::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
 
 use checks::Judged;
 use facts::Looked;

@@ -17,7 +17,7 @@ use crate::kind::VMI;
 use crate::lane::Lane;
 use crate::metrics::Metrics;
 use crate::migration::Migration;
-use crate::vcenter::Vcenters;
+use crate::vcenters::Vcenters;
 
 /// What every controller works with.
 pub struct Context {

@@ -7,10 +7,10 @@ use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend, retract};
 use vmi_kit::change::{self, Change};
-use vmi_kit::followers::CONTROLLER_CONFIG_NAME;
 use vmi_kit::kind::{CONTROLLER_CONFIG, CRD, INFRASTRUCTURE};
-use vmi_kit::source::Source;
 use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_site::followers::CONTROLLER_CONFIG_NAME;
+use vmi_site::source::Source;
 
 use super::{path, planning};
 use crate::held::Held;

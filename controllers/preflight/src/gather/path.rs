@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend};
 use vmi_kit::kind::{CRD, INFRASTRUCTURE};
-use vmi_kit::source::Source;
 use vmi_kit::{Migration, Stop};
+use vmi_site::source::Source;
 
 use crate::facts::Chosen;
 
