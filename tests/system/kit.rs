@@ -12,9 +12,10 @@ use vmi_kit::cache::Cache;
 use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{CONFIG_MAP, LEASE, SECRET};
 use vmi_kit::leader::{self, Timing};
-use vmi_kit::saved;
-use vmi_kit::{Controller, Migration, OWN, Report, Seen, Step, Stop, Touch, Wake, Writer, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_lab::kubernetes;
+use vmi_steps::saved;
+use vmi_steps::{Controller, Migration, Report, Seen, Step, Wake, Writer, take};
 
 use crate::support::alone::{Alone, Ground, NAME};
 use crate::support::lab::Lab;

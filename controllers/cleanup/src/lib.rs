@@ -24,9 +24,10 @@ use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, INFRASTRUCTURE, MACHINE, MACHINE_SET,
     PERSISTENT_VOLUME, SECRET,
 };
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_site::{credentials, followers};
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 pub use detach::SourceDetached;
 pub use remove::SourceRemoved;

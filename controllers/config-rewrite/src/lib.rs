@@ -16,10 +16,11 @@ mod infrastructure;
 
 use vmi_crds::graph::Controller as Name;
 use vmi_kit::kind::{CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, INFRASTRUCTURE, MACHINE, SECRET};
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_site::followers;
 use vmi_site::source::MACHINES;
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 pub use cloud_config::CloudConfigExtended;
 pub use credentials::CredentialsAdded;

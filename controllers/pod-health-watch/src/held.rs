@@ -2,7 +2,7 @@
 
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, StepState};
-use vmi_kit::{Migration, Report};
+use vmi_steps::{Migration, Report};
 
 const HELD: &str = "Held";
 
@@ -42,7 +42,7 @@ pub fn tell(m: &Migration, report: &mut Report, known: &Known<'_>, troubles: &[F
         report.condition(HELD, "False", reason, &message);
         if was_held {
             report.log(name, &message);
-            m.cx.event(m, name, reason, &message, false);
+            m.cx.event(&m.vmi, name, reason, &message, false);
         }
         return;
     };
@@ -52,7 +52,7 @@ pub fn tell(m: &Migration, report: &mut Report, known: &Known<'_>, troubles: &[F
     if !(was_held && before == trouble.rule) {
         tracing::error!(vmi = m.name(), rule = trouble.rule, line = trouble.line, "{message}");
         report.log(name, &message);
-        m.cx.event(m, name, &trouble.rule, &message, true);
+        m.cx.event(&m.vmi, name, &trouble.rule, &message, true);
     }
     report.condition(HELD, "True", &trouble.rule, &message);
     if !failed {

@@ -11,8 +11,9 @@ use serde_json::json;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::StepState;
 use vmi_kit::kind::POD;
-use vmi_kit::step::sooner;
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::step::sooner;
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use crate::PodHealthWatch;
 use crate::health::{self, Health};

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use vmi_crds::graph::StepName;
 use vmi_crds::status::Failure;
 use vmi_crds::turn::{Turn, turn};
-use vmi_kit::{Migration, Stop};
+use vmi_kit::Stop;
 use vmi_site::vcenter;
+use vmi_steps::Migration;
 
 use crate::look::{Look, Unseen, look};
 use crate::wanted::Wanted;

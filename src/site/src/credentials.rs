@@ -10,8 +10,8 @@ use vmi_intent::credentials_requests::{self, Target};
 use vmi_intent::secret::Data;
 use vmi_kit::failure::{Stop, failure, look};
 use vmi_kit::kind::{CLOUD_CREDENTIAL, CONFIG_MAP, CREDENTIALS_REQUEST, SECRET};
-use vmi_kit::migration::Migration;
 use vmi_kit::touch::{Touch, reads};
+use vmi_steps::Migration;
 
 use crate::vcenter::{ROOT_SECRET as ROOT, secret_data};
 

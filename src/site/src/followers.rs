@@ -5,7 +5,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 use vmi_intent::cloud_config;
 use vmi_kit::kind::{CONFIG_MAP, CONTROLLER_CONFIG};
-use vmi_kit::migration::Migration;
+use vmi_steps::Migration;
 
 /// The one ControllerConfig.
 pub const CONTROLLER_CONFIG_NAME: &str = "machine-config-controller";

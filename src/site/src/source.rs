@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vmi_intent::infrastructure::{Outcome, Refused, extend};
 use vmi_intent::source_domain::failure_domain;
 use vmi_kit::kind::MACHINE;
-use vmi_kit::migration::Migration;
+use vmi_steps::Migration;
 
 /// Where Machines live.
 pub const MACHINES: &str = "openshift-machine-api";

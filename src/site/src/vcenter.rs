@@ -9,8 +9,8 @@ use kube::api::DynamicObject;
 use vmi_crds::status::RefusedCredentials;
 use vmi_kit::failure::{Stop, failure, look};
 use vmi_kit::kind::{CONFIG_MAP, SECRET};
-use vmi_kit::migration::Migration;
 use vmi_kit::trial::Trials;
+use vmi_steps::Migration;
 use vsphere::{Client, Credentials, Endpoint, Fault, Settings, Trust};
 
 /// Where the cluster keeps the credentials that its components get copies of.

@@ -7,10 +7,11 @@ use vmi_crds::graph::StepName;
 use vmi_crds::spec::FailureDomain;
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
 use vmi_intent::secret;
+use vmi_kit::Stop;
 use vmi_kit::kind::SECRET;
-use vmi_kit::{Migration, Report, Stop, step};
 use vmi_site::source::Source;
 use vmi_site::vcenter::{self, secret_data};
+use vmi_steps::{Migration, Report, step};
 use vsphere::{Client, Inventory, Ref, Want};
 
 use super::privileges;

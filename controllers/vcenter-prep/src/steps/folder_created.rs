@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use vmi_crds::graph::StepName;
-use vmi_kit::{Migration, Seen, Step, Stop, Writer};
+use vmi_kit::Stop;
 use vmi_site::vcenter;
+use vmi_steps::{Migration, Seen, Step, Writer};
 use vsphere::{Client, Fault, Ref, Tag};
 
 use super::{came_with_the_cluster, folder_undo, undone};

@@ -2,8 +2,9 @@
 
 use futures::future::try_join_all;
 use vmi_crds::graph::StepName;
-use vmi_kit::{Migration, Seen, Step, Stop, Writer};
+use vmi_kit::Stop;
 use vmi_site::vcenter;
+use vmi_steps::{Migration, Seen, Step, Writer};
 use vsphere::{Category, Client, Fault, Ref, Tag};
 
 use super::{came_with_the_cluster, tags_undo, undone};

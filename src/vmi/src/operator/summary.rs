@@ -15,7 +15,8 @@ use vmi_crds::turn::{rolling_back, undone};
 use vmi_crds::{VSphereMigrationInfra, safety};
 use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, SECRET};
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, active, reads, saved, writes};
+use vmi_kit::{OWN, Stop, Touch, active, reads, writes};
+use vmi_steps::{Controller, Migration, Report, Wake, saved};
 
 use super::words;
 

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, StepState};
 use vmi_crds::turn::{Stopped, Turn, turn};
+use vmi_kit::failure::{Stop, failure};
 
-use crate::failure::{Stop, failure};
 use crate::migration::Migration;
 pub use crate::outcome::remember;
 use crate::outcome::{begin, deadline, fail, finish, undone, working};
@@ -162,7 +162,7 @@ async fn plan<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<W
     report.changes(name, &changes);
     let entry = report.step(name);
     entry.state = StepState::Waiting;
-    entry.message = crate::text::cut(&message, 1024);
+    entry.message = vmi_kit::text::cut(&message, 1024);
     report.condition(name.as_str(), "False", "NotStarted", &format!("the migration has not started; {message}"));
     Ok(None)
 }

@@ -9,10 +9,9 @@ use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::spec::VSphereMigrationInfraSpec;
 use vmi_crds::status::{Path, RefusedCredentials};
-
-use crate::context::Context;
-use crate::failure::{Stop, may_change};
-use crate::kind::{INFRASTRUCTURE, SECRET};
+use vmi_kit::context::Context;
+use vmi_kit::failure::{Stop, may_change};
+use vmi_kit::kind::{INFRASTRUCTURE, SECRET};
 
 /// What a step says that cannot plan before the path is chosen. A plan with such a step is not complete.
 pub const WAITS_FOR_PATH: &str = "waits for the preflight to choose the path";
@@ -43,12 +42,12 @@ impl Migration {
     }
 
     /// The object, as last seen.
-    pub fn get(&self, kind: crate::Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+    pub fn get(&self, kind: vmi_kit::Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         self.cx.cache.get(kind, namespace, name)
     }
 
     /// All objects of the kind, as last seen; an empty namespace means everywhere.
-    pub fn list(&self, kind: crate::Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {
+    pub fn list(&self, kind: vmi_kit::Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {
         self.cx.cache.list(kind, namespace)
     }
 
@@ -58,7 +57,7 @@ impl Migration {
     }
 
     /// Whether the apiserver would take this spec of a thing of the whole cluster, by a dry run; the inner error is its refusal.
-    pub async fn would_take(&self, kind: crate::Kind, object: &DynamicObject, spec: Value) -> Result<Result<(), Box<Status>>, Stop> {
+    pub async fn would_take(&self, kind: vmi_kit::Kind, object: &DynamicObject, spec: Value) -> Result<Result<(), Box<Status>>, Stop> {
         let mut object = object.clone();
         object.types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind.to_owned() });
         object.data["spec"] = spec;

@@ -9,12 +9,13 @@ use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::turn::{Turn, turn};
+use vmi_kit::failure::{Stop, failure, may_change, words};
+use vmi_kit::kind::{Kind, SECRET};
+use vmi_kit::trial::Writing;
+use vmi_kit::writes;
 
-use crate::failure::{Stop, failure, may_change, words};
-use crate::kind::{Kind, SECRET};
 use crate::migration::Migration;
-use crate::trial::Writing;
-use crate::{saved, writes};
+use crate::saved;
 
 /// Writes for one step, in one direction.
 pub struct Writer<'a> {
