@@ -2,7 +2,6 @@
 
 use kube::api::PostParams;
 use serde_json::json;
-use vmi_kit::credentials::COMPONENT_SECRETS;
 use vmi_kit::{OWN, Touch};
 use vmi_lab::cluster::{self, crds};
 use vmi_lab::control_plane;
@@ -10,6 +9,7 @@ use vmi_lab::kubernetes::{self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, MACHINE_SET,
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::verdict::Check;
 use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, account, audit, request, vcenters, verdict};
+use vmi_site::credentials::COMPONENT_SECRETS;
 
 use crate::support::lab::Lab;
 use crate::support::openshift::{MACHINE_API, PATIENCE, add_vcenter, virtual_machines};

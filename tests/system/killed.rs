@@ -9,7 +9,6 @@ use serde_json::json;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::spec::{SourceRetirement, State};
-use vmi_kit::Reading;
 use vmi_lab::migration::operator::{Operator, Options};
 use vmi_lab::migration::verdict::{self, Check};
 use vmi_lab::migration::view::View;

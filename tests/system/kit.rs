@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::status::StepState;
+use vmi_crds::turn::Turn;
 use vmi_kit::cache::Cache;
 use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{CONFIG_MAP, LEASE, SECRET};
 use vmi_kit::leader::{self, Timing};
-use vmi_kit::saved;
-use vmi_kit::turn::Turn;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Seen, Step, Stop, Touch, Wake, Writer, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_lab::kubernetes;
+use vmi_steps::saved;
+use vmi_steps::{Controller, Migration, Report, Seen, Step, Wake, Writer, take};
 
 use crate::support::alone::{Alone, Ground, NAME};
 use crate::support::lab::Lab;
@@ -153,7 +154,7 @@ pub async fn a_write_is_not_made_when_the_vmi_has_changed_its_mind(lab: &Lab) ->
     let seen = Arc::new(ground.vmi().await?);
     let alone = Alone::run(&ground, Idle).await?;
     let m = Migration { vmi: seen, cx: alone.context() };
-    assert_eq!(vmi_kit::turn::turn(&m.vmi, STEP), Turn::Forward);
+    assert_eq!(vmi_crds::turn::turn(&m.vmi, STEP), Turn::Forward);
     // The controller still sees a vmi that runs; the apiserver knows better.
     ground.edit(json!({"state": "Paused"})).await?;
     let mut writer = Writer::new(&m, STEP, Turn::Forward);

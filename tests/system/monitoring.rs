@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use vmi_crds::spec::State;
-use vmi_kit::Reading;
 use vmi_lab::cluster;
 use vmi_lab::faults::{Calls, Fault, Faults};
 use vmi_lab::kubernetes::{self, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE as NAMESPACE_KIND};

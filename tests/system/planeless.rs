@@ -5,7 +5,6 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use vmi_crds::graph::StepName::ControlPlaneReady;
 use vmi_crds::spec::{SourceRetirement, State};
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, MACHINE};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};

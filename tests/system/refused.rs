@@ -7,7 +7,6 @@ use serde_json::json;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::{SourceRetirement, State, Volumes};
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, SECRET, VMI};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};

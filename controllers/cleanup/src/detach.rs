@@ -13,7 +13,9 @@ use vmi_intent::cloud_config;
 use vmi_intent::infrastructure::{self, Outcome};
 use vmi_kit::failure::look;
 use vmi_kit::kind::{CLUSTER_CSI_DRIVER, CONFIG_MAP, INFRASTRUCTURE};
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure, followers};
+use vmi_kit::{Stop, failure};
+use vmi_site::followers;
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use crate::users::Users;
 use crate::{CLOUD_CONFIG, planning, topology};

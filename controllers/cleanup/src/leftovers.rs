@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
 use vmi_intent::source_domain;
 use vmi_intent::volumes::{is_in_one_of, of_vsphere};
-use vmi_kit::Migration;
 use vmi_kit::kind::PERSISTENT_VOLUME;
-use vmi_kit::saved::OWNER;
+use vmi_steps::Migration;
+use vmi_steps::saved::OWNER;
 
 use crate::shell::{joined, quoted};
 use crate::{detach, metadata, topology};
@@ -140,7 +140,7 @@ fn in_cluster(about: &About<'_>) -> Vec<String> {
     );
     lines.push(joined(&["oc", "-n", namespace, "delete", "secret", &metadata::secret_name(name)]));
     lines.push("# what the migration saved before it changed anything".to_owned());
-    lines.push(joined(&["oc", "-n", namespace, "delete", "secret", &vmi_kit::saved::secret_name(name)]));
+    lines.push(joined(&["oc", "-n", namespace, "delete", "secret", &vmi_steps::saved::secret_name(name)]));
     if about.categories_named {
         lines.push(
             "# zones of volumes, which a single failure domain does not imply: once no PersistentVolume has a node affinity for them"

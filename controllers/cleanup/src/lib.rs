@@ -24,8 +24,10 @@ use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, INFRASTRUCTURE, MACHINE, MACHINE_SET,
     PERSISTENT_VOLUME, SECRET,
 };
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, credentials, followers, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_site::{credentials, followers};
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 pub use detach::SourceDetached;
 pub use remove::SourceRemoved;
@@ -79,6 +81,5 @@ impl Controller for Cleanup {
 
 /// Whether the migration has not started: then a step says what it would change, as if all before it were done.
 fn planning(m: &Migration) -> bool {
-    use vmi_kit::Reading;
     m.vmi.seen().started_at.is_none()
 }

@@ -11,12 +11,13 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
 use vmi_intent::secret::{self, Data, Outcome};
-use vmi_kit::credentials::{self, Found, Place, Secrets};
-use vmi_kit::followers::{self, Follow};
 use vmi_kit::kind::{CLUSTER_VERSION, CONFIG_MAP, MACHINE_SET, SECRET};
-use vmi_kit::saved::OWNER;
-use vmi_kit::vcenter::secret_data;
-use vmi_kit::{Kind, Migration, Seen, Step, Stop, Writer};
+use vmi_kit::{Kind, Stop};
+use vmi_site::credentials::{self, Found, Place, Secrets};
+use vmi_site::followers::{self, Follow};
+use vmi_site::vcenter::secret_data;
+use vmi_steps::saved::OWNER;
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use crate::metadata::{self, Cluster};
 use crate::users::Users;
@@ -248,7 +249,7 @@ fn done(m: &Migration, map: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use vmi_kit::credentials::Component;
+    use vmi_site::credentials::Component;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use vmi_kit::Migration;
 use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_SET};
+use vmi_steps::Migration;
 
 use crate::MACHINES;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
-use vmi_kit::Migration;
+use vmi_steps::Migration;
 
 use crate::held::{Held, Place, unescaped};
 use crate::ledger;
@@ -39,7 +39,7 @@ fn holds(m: &Migration, keys: &[&str]) -> Vec<Held> {
 
 /// The command that shows what was saved.
 fn shown(m: &Migration, keys: &str) -> String {
-    format!("oc -n {} extract secret/{} --keys={keys} --to=-", m.cx.namespace, vmi_kit::saved::secret_name(&m.name()))
+    format!("oc -n {} extract secret/{} --keys={keys} --to=-", m.cx.namespace, vmi_steps::saved::secret_name(&m.name()))
 }
 
 /// One command for all objects of a kind that are released alike.

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use vmi_kit::change::{Act, Change};
 use vmi_kit::kind::{
     CLUSTER_AUTOSCALER, CLUSTER_VERSION, CRD, DEPLOYMENT, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK,
 };
-use vmi_kit::{Kind, Migration, Seen, Stop, failure};
+use vmi_kit::{Kind, Stop, failure};
+use vmi_steps::change::{Act, Change};
+use vmi_steps::{Migration, Seen};
 
 use crate::held::{Held, State};
 
@@ -31,7 +32,7 @@ pub struct Ledger {
 pub fn saved(m: &Migration, key: &str) -> Result<Option<Ledger>, Stop> {
     let Some(value) = m.saved(key) else { return Ok(None) };
     serde_json::from_value(value).map(Some).map_err(|error| {
-        let secret = format!("{}/{}", m.cx.namespace, vmi_kit::saved::secret_name(&m.name()));
+        let secret = format!("{}/{}", m.cx.namespace, vmi_steps::saved::secret_name(&m.name()));
         let text = format!("key {key} of Secret {secret}, which says what was held, cannot be read: {error}");
         failure("FRZ-005", text, "was it edited, or written by another release? put back what it was, then resume").into()
     })

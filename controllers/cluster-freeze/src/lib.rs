@@ -21,8 +21,10 @@ use vmi_kit::kind::{
     CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, CRD, DEPLOYMENT, INFRASTRUCTURE, MACHINE,
     MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK, POD, SECRET,
 };
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, followers, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_site::followers;
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 use steps::control_plane_set_saved::{self, ControlPlaneSetSaved};
 use steps::frozen::{self, ClusterVersionFrozen};

@@ -15,11 +15,12 @@ mod fingerprint;
 mod infrastructure;
 
 use vmi_crds::graph::Controller as Name;
-use vmi_kit::followers;
 use vmi_kit::kind::{CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, INFRASTRUCTURE, MACHINE, SECRET};
-use vmi_kit::source::MACHINES;
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_site::followers;
+use vmi_site::source::MACHINES;
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 pub use cloud_config::CloudConfigExtended;
 pub use credentials::CredentialsAdded;
@@ -29,14 +30,14 @@ pub use infrastructure::InfrastructureExtended;
 pub const TOUCHES: &[Touch] = &[
     reads(SECRET).within(OWN).writes(&["create", "patch"]),
     reads(CONFIG_MAP).within(OWN),
-    vmi_kit::credentials::TOUCHES[0],
-    vmi_kit::credentials::TOUCHES[1],
-    vmi_kit::credentials::TOUCHES[2],
-    vmi_kit::credentials::TOUCHES[3],
-    vmi_kit::credentials::TOUCHES[4],
-    vmi_kit::credentials::TOUCHES[5],
-    vmi_kit::credentials::TOUCHES[6],
-    vmi_kit::credentials::TOUCHES[7],
+    vmi_site::credentials::TOUCHES[0],
+    vmi_site::credentials::TOUCHES[1],
+    vmi_site::credentials::TOUCHES[2],
+    vmi_site::credentials::TOUCHES[3],
+    vmi_site::credentials::TOUCHES[4],
+    vmi_site::credentials::TOUCHES[5],
+    vmi_site::credentials::TOUCHES[6],
+    vmi_site::credentials::TOUCHES[7],
     reads(INFRASTRUCTURE).named("cluster").writes(&["update"]),
     reads(CONTROLLER_CONFIG).named(followers::CONTROLLER_CONFIG_NAME),
     // A source that Infrastructure does not describe is described by the machines that live there.

@@ -3,9 +3,10 @@
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use vmi_kit::change::{Act, Change};
+use vmi_kit::Kind;
 use vmi_kit::kind::{MACHINE_SET, NODE, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
-use vmi_kit::{Kind, Migration};
+use vmi_steps::Migration;
+use vmi_steps::change::{Act, Change};
 
 use crate::view::{EVENT, NAMESPACE, Object, node_name, phase, replicas};
 

@@ -21,8 +21,9 @@ use vmi_kit::kind::{
     ADMISSION_POLICY, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE,
     PERSISTENT_VOLUME, POD_DISRUPTION_BUDGET, SECRET, VOLUME_ATTACHMENT,
 };
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 use steps::control_plane::{self, ControlPlaneReady};
 use steps::source_workers::SourceWorkersRemoved;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use vmi_crds::spec::{SourceRetirement, VSphereMigrationInfraSpec};
 use vmi_intent::machine_sets::{carried_over, name};
 use vmi_intent::provider::left_out;
-use vmi_kit::saved::OWNER;
+use vmi_steps::saved::OWNER;
 
 use crate::view::{Object, replicas, set_server};
 

@@ -5,8 +5,8 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use vmi_crds::status::Baseline;
-use vmi_kit::Migration;
 use vmi_kit::kind::{CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIG_POOL};
+use vmi_steps::Migration;
 
 use crate::view::{condition, list, time};
 

@@ -2,7 +2,7 @@
 
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, StepState};
-use vmi_kit::{Migration, Reading, Report};
+use vmi_steps::{Migration, Report};
 
 const HELD: &str = "Held";
 
@@ -42,17 +42,17 @@ pub fn tell(m: &Migration, report: &mut Report, known: &Known<'_>, troubles: &[F
         report.condition(HELD, "False", reason, &message);
         if was_held {
             report.log(name, &message);
-            m.cx.event(m, name, reason, &message, false);
+            m.cx.event(&m.vmi, name, reason, &message, false);
         }
         return;
     };
-    let (cluster_state, safe_to_stop) = vmi_kit::safety::cluster_state(&m.vmi);
+    let (cluster_state, safe_to_stop) = vmi_crds::safety::cluster_state(&m.vmi);
     let trouble = Failure { cluster_state, safe_to_stop, ..trouble.clone() };
     let message = format!("{}; {}", trouble.message, trouble.next);
     if !(was_held && before == trouble.rule) {
         tracing::error!(vmi = m.name(), rule = trouble.rule, line = trouble.line, "{message}");
         report.log(name, &message);
-        m.cx.event(m, name, &trouble.rule, &message, true);
+        m.cx.event(&m.vmi, name, &trouble.rule, &message, true);
     }
     report.condition(HELD, "True", &trouble.rule, &message);
     if !failed {

@@ -43,8 +43,9 @@ use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, DAEMON_SET, DEPLOYMENT, INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, NODE, POD,
     SECRET,
 };
-use vmi_kit::step::sooner;
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, reads, take};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, take};
 
 use crate::follow::{Readers, Shared, Wanted};
 use crate::health::{Health, LeaseView};

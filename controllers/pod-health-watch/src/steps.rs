@@ -11,8 +11,9 @@ use serde_json::json;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::StepState;
 use vmi_kit::kind::POD;
-use vmi_kit::step::sooner;
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::step::sooner;
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use crate::PodHealthWatch;
 use crate::health::{self, Health};
@@ -65,7 +66,7 @@ impl When for Removed {
 /// The pods that had to go last, if it has come to that.
 pub fn latest_round(m: &Migration) -> Option<Round> {
     let keys =
-        if vmi_kit::turn::rolling_back(&m.vmi) { &[BACK, Extended::KEY][..] } else { &[Removed::KEY, Detached::KEY, Extended::KEY][..] };
+        if vmi_crds::turn::rolling_back(&m.vmi) { &[BACK, Extended::KEY][..] } else { &[Removed::KEY, Detached::KEY, Extended::KEY][..] };
     keys.iter().find_map(|key| round(m, key))
 }
 
@@ -250,7 +251,7 @@ fn said(m: &Migration, name: StepName) -> Option<String> {
 fn began(m: &Migration, name: StepName) -> Option<Timestamp> {
     let step = m.vmi.step(name).filter(|step| matches!(step.state, StepState::Active | StepState::Failed))?;
     let began = step.started_at.as_ref()?.0;
-    if vmi_kit::turn::rolling_back(&m.vmi) {
+    if vmi_crds::turn::rolling_back(&m.vmi) {
         let turned = m.vmi.seen().rolling_back_at.as_ref()?.0;
         return (began > turned).then_some(began);
     }

@@ -7,7 +7,7 @@ use vmi_crds::spec::Verdict;
 use vmi_crds::status::Failure;
 use vmi_kit::failure::{failure, look};
 use vmi_kit::kind::{DAEMON_SET, DEPLOYMENT};
-use vmi_kit::step::{Wake, sooner};
+use vmi_steps::step::{Wake, sooner};
 
 use crate::cluster::{VERSION, Worse};
 use crate::ledger::{Run, Weight};

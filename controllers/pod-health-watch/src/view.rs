@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use vmi_kit::Migration;
 use vmi_kit::kind::POD;
+use vmi_steps::Migration;
 
 use crate::workloads::{WORKLOADS, Workload};
 

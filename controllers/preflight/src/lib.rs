@@ -29,13 +29,14 @@ use serde_json::json;
 use vmi_crds::graph::{Controller as Name, StepName};
 use vmi_crds::spec::{Approval, State};
 use vmi_crds::status::{Plan, StepState};
+use vmi_crds::turn::turn;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CRD, CREDENTIALS_REQUEST, DAEMON_SET,
     DEPLOYMENT, INFRASTRUCTURE, LEASE, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
 };
-use vmi_kit::turn::turn;
-use vmi_kit::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, Writer, active, reads};
+use vmi_kit::{OWN, Stop, Touch, active, reads};
+use vmi_site::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
+use vmi_steps::{Controller, Migration, Report, Wake, Writer};
 
 use checks::Judged;
 use facts::Looked;
@@ -238,7 +239,7 @@ async fn conclude(m: &Migration, report: &mut Report, facts: &facts::Facts, verd
     if report.reason(STEP.as_str()) != Some(reason) {
         report.log(STEP, &format!("{reason}: {message}"));
         if reason != "ChecksRunning" {
-            m.cx.event(m, STEP, reason, &message, reason == "Blocked");
+            m.cx.event(&m.vmi, STEP, reason, &message, reason == "Blocked");
         }
     }
     report.condition(STEP.as_str(), "False", reason, &message);
@@ -277,7 +278,7 @@ fn passed(m: &Migration, report: &mut Report, facts: &facts::Facts) {
     entry.message.clone_from(&message);
     report.log(STEP, &message);
     report.condition(STEP.as_str(), "True", "Passed", &message);
-    m.cx.event(m, STEP, "Passed", &message, false);
+    m.cx.event(&m.vmi, STEP, "Passed", &message, false);
 }
 
 fn path_name(facts: &facts::Facts) -> String {

@@ -6,8 +6,7 @@ use sha2::{Digest, Sha256};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{Controller, Step, StepName};
 use vmi_crds::status::{CheckResult, Path};
-use vmi_kit::Reading;
-use vmi_kit::migration::WAITS_FOR_PATH;
+use vmi_steps::migration::WAITS_FOR_PATH;
 
 use crate::checks::Judged;
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use vmi_crds::graph::StepName;
+use vmi_crds::turn::turn;
+use vmi_kit::Stop;
 use vmi_kit::kind::CONFIG_MAP;
-use vmi_kit::turn::turn;
-use vmi_kit::{Migration, Stop, Writer};
+use vmi_steps::{Migration, Writer};
 
 use crate::plan::difference;
 

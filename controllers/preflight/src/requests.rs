@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vmi_intent::credentials_requests::{Malformed, Target, targets};
-use vmi_kit::credentials::{COMPONENT_SECRETS, namespace_is_missing};
+use vmi_site::credentials::{COMPONENT_SECRETS, namespace_is_missing};
 
 use crate::facts::Object;
 

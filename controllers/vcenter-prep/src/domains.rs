@@ -3,8 +3,9 @@
 use serde_json::Value;
 use vmi_crds::spec::FailureDomain;
 use vmi_intent::infrastructure::{Outcome, extend};
-use vmi_kit::source::Source;
-use vmi_kit::{Migration, Stop};
+use vmi_kit::Stop;
+use vmi_site::source::Source;
+use vmi_steps::Migration;
 
 use crate::failures;
 use crate::wanted::Wanted;

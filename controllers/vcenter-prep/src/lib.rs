@@ -20,10 +20,11 @@ mod wanted;
 
 use vmi_crds::graph::Controller as Name;
 use vmi_kit::kind::{CONFIG_MAP, INFRASTRUCTURE, MACHINE, SECRET};
-use vmi_kit::source::MACHINES;
-use vmi_kit::step::sooner;
-use vmi_kit::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
-use vmi_kit::{Controller, Migration, OWN, Report, Stop, Touch, Wake, calls, reads};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_site::source::MACHINES;
+use vmi_site::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
+use vmi_steps::step::sooner;
+use vmi_steps::{Controller, Migration, Report, Wake, calls};
 
 use crate::memory::Memory;
 use crate::steps::folder_created::FolderCreated;

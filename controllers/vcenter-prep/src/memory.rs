@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use vmi_crds::graph::StepName;
 use vmi_crds::status::Failure;
-use vmi_kit::turn::{Turn, turn};
-use vmi_kit::{Migration, Stop};
+use vmi_crds::turn::{Turn, turn};
+use vmi_kit::Stop;
+use vmi_site::vcenter;
+use vmi_steps::Migration;
 
 use crate::look::{Look, Unseen, look};
 use crate::wanted::Wanted;
@@ -42,7 +44,7 @@ impl Memory {
     /// What the vCenter has, for this step: as remembered, or by another look.
     pub async fn look(&self, m: &Migration, step: StepName, wanted: &Wanted) -> Result<Look, Stop> {
         let server = &wanted.server;
-        let (client, login) = m.cx.vcenters.client(m, server).await?;
+        let (client, login) = vcenter::client(m, server).await?;
         let about = About {
             vmi: m.uid(),
             generation: m.vmi.metadata.generation,
@@ -56,7 +58,7 @@ impl Memory {
         let seen = match look(&client, wanted, &self.names(server)).await {
             Ok(look) => Ok(look),
             Err(Unseen::Failed(failure)) => Err(failure),
-            Err(Unseen::Vcenter(error)) => match m.cx.vcenters.stop("look at tags and folders", server, &login, &error) {
+            Err(Unseen::Vcenter(error)) => match login.stop("look at tags and folders", &error) {
                 Stop::Failed(failure) => Err(failure),
                 // What may get better in a moment is asked again, and a refused password is remembered elsewhere.
                 stop => return Err(stop),

@@ -1,7 +1,8 @@
 //! What is saved before it is made, so that exactly this can be taken back.
 
 use serde::{Deserialize, Serialize};
-use vmi_kit::{Migration, Stop};
+use vmi_kit::Stop;
+use vmi_steps::Migration;
 
 /// What TagsAttached makes in a vCenter, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

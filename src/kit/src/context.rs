@@ -16,8 +16,7 @@ use crate::denials::Denials;
 use crate::kind::VMI;
 use crate::lane::Lane;
 use crate::metrics::Metrics;
-use crate::migration::Migration;
-use crate::vcenter::Vcenters;
+use crate::vcenters::Vcenters;
 
 /// What every controller works with.
 pub struct Context {
@@ -34,7 +33,7 @@ pub struct Context {
     /// What the apiserver denies to which step.
     pub denials: Denials,
     /// The way into the vmi.
-    pub(crate) lane: Lane,
+    pub lane: Lane,
     /// The vmis as last read, by UID and version: every controller looks at each version, and reading one takes its time.
     read: Mutex<HashMap<(String, String), Arc<VSphereMigrationInfra>>>,
     leads: watch::Receiver<bool>,
@@ -86,7 +85,7 @@ impl Context {
     }
 
     /// Tells of something in the vmi's events.
-    pub fn event(&self, m: &Migration, step: StepName, reason: &str, message: &str, bad: bool) {
+    pub fn event(&self, vmi: &Arc<VSphereMigrationInfra>, step: StepName, reason: &str, message: &str, bad: bool) {
         let event = Event {
             type_: if bad { EventType::Warning } else { EventType::Normal },
             reason: reason.to_owned(),
@@ -95,7 +94,7 @@ impl Context {
             secondary: None,
         };
         // The receiver lives as long as the process.
-        let _ = self.events.send((Arc::clone(&m.vmi), event));
+        let _ = self.events.send((Arc::clone(vmi), event));
     }
 }
 

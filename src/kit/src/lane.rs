@@ -16,8 +16,8 @@ pub struct Lane {
 pub enum Pass<'a> {
     /// Went ahead.
     Ahead(&'a Lane),
-    /// Came after the others.
-    Behind(#[expect(dead_code, reason = "kept, never read")] MutexGuard<'a, ()>),
+    /// Came after the others, and is kept so that the next one waits.
+    Behind(MutexGuard<'a, ()>),
 }
 
 impl Lane {

@@ -1,47 +1,27 @@
-//! What every controller of a migration shares.
+//! The ground that the operator stands on: what every controller works with, whatever its steps are.
 //!
-//! One event's way: a watch tells the [`cache`], which wakes the controllers that touch the kind ([`driver`]); each looks at every
-//! vmi once, takes its steps in order ([`step`]): is it its turn ([`turn`])? what is there ([`step::Step::observe`])? one act, through
-//! the fence ([`writer`]); and applies what it owns of the status ([`report`]). That write is the next controller's event.
+//! One event's way: a watch of a kind that a controller touches ([`touch`], [`kind`]) tells the [`cache`], and the cache whoever waits for
+//! that kind. What they need besides is in the [`Context`]: the cluster, the vmis as last read, whether this process leads ([`leader`]),
+//! and what it shares of the vCenters ([`vcenters`], [`trial`]). Whoever cannot go on says why with a [`Stop`].
 
 #![deny(missing_docs)]
 
 pub mod active;
 pub mod cache;
-pub mod calls;
-pub mod change;
 pub mod context;
-pub mod credentials;
 pub mod denials;
-pub mod drift;
-pub mod driver;
 pub mod failure;
-pub mod followers;
 pub mod kind;
-mod lane;
+pub mod lane;
 pub mod leader;
 pub mod metrics;
-pub mod migration;
-mod outcome;
-pub mod report;
-pub mod safety;
-pub mod saved;
-pub mod source;
-pub mod step;
 pub mod text;
 pub mod touch;
 pub mod trial;
-pub mod turn;
-pub mod vcenter;
-pub mod writer;
+pub mod vcenters;
 pub mod writes;
 
 pub use context::Context;
-pub use driver::Controller;
 pub use failure::{Stop, failure};
 pub use kind::Kind;
-pub use migration::{Migration, Reading};
-pub use report::Report;
-pub use step::{Seen, Step, Wake, take};
 pub use touch::{OWN, Touch, reads};
-pub use writer::Writer;

@@ -8,11 +8,10 @@ use vmi_crds::graph::StepName::{
     CloudConfigExtended, ClusterVersionFrozen, ControlPlaneReady, InfrastructureUnlocked, PodsHealthyAfterDetach, PodsRestartedAfterDetach,
     PreflightPassed, SourceDetached, SourceRemoved, SourceWorkersRemoved, WorkersReady,
 };
-use vmi_kit::Reading;
-use vmi_kit::credentials::COMPONENT_SECRETS;
-use vmi_kit::vcenter::{ROOT_SECRET, secret_data};
 use vmi_lab::cluster::{config, machines};
 use vmi_lab::kubernetes::{self, CLUSTER_CSI_DRIVER, CONFIG_MAP, INFRASTRUCTURE, MACHINE_SET, PERSISTENT_VOLUME, SECRET};
+use vmi_site::credentials::COMPONENT_SECRETS;
+use vmi_site::vcenter::{ROOT_SECRET, secret_data};
 
 use super::config_rewrite::{dump, prepared, put_back};
 use crate::support::alone::{Alone, Ground, NAME, now};

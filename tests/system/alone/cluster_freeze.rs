@@ -5,7 +5,6 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use vmi_cluster_freeze::ClusterFreeze;
 use vmi_crds::graph::StepName::{self, *};
-use vmi_kit::Reading;
 use vmi_lab::cluster::crds;
 use vmi_lab::kubernetes::{
     self, CLUSTER_AUTOSCALER, CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, CRD, DEPLOYMENT, INFRASTRUCTURE, Kind, MACHINE_CONFIGURATION,

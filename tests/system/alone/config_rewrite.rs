@@ -10,11 +10,10 @@ use vmi_crds::graph::StepName::{
     InfrastructureUnlocked, PodsHealthy, PodsRestarted, TagsAttached,
 };
 use vmi_crds::status::StepState;
-use vmi_kit::Reading;
-use vmi_kit::credentials::COMPONENT_SECRETS;
 use vmi_lab::kubernetes::{
     self, CLOUD_CREDENTIAL, CONFIG_MAP, CONTROLLER_CONFIG, CREDENTIALS_REQUEST, INFRASTRUCTURE, Kind, MACHINE_SET, NAMESPACE, SECRET,
 };
+use vmi_site::credentials::COMPONENT_SECRETS;
 
 use crate::support::alone::{Alone, Ground};
 use crate::support::lab::Lab;

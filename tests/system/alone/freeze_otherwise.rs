@@ -5,7 +5,6 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use vmi_cluster_freeze::ClusterFreeze;
 use vmi_crds::graph::StepName::ControlPlaneSetSaved;
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION};
 
 use super::cluster_freeze::{dump, is_as_before, read, until_thawed, until_undone};

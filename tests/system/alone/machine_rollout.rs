@@ -6,7 +6,6 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::graph::STEPS;
 use vmi_crds::graph::StepName::{self, *};
-use vmi_kit::Reading;
 use vmi_lab::cluster::{crds, machines};
 use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, Kind, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, condition};
 use vmi_machine_rollout::MachineRollout;
@@ -109,7 +108,7 @@ pub(super) async fn control_plane_set_saved(ground: &Ground<'_>) -> TestResult {
     let set = kubernetes::get(&lab.client, CONTROL_PLANE_MACHINE_SET, MACHINE_API, "cluster").await?.ok_or("no set")?;
     let uid = ground.vmi().await?.uid().unwrap_or_default();
     let saved = json!({"uid": set.uid(), "spec": set.data["spec"], "labels": {}, "annotations": {}});
-    let secret = vmi_kit::saved::first(NAME, &ground.namespace, &uid, "cpms", &saved);
+    let secret = vmi_steps::saved::first(NAME, &ground.namespace, &uid, "cpms", &saved);
     kubernetes::apply(&lab.client, "test", &secret).await?;
     if set.data["spec"]["state"] == "Active" { made_inactive(lab).await } else { Ok(()) }
 }

@@ -6,7 +6,6 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, POD};
 use vmi_pod_health_watch::PodHealthWatch;
 
@@ -47,7 +46,7 @@ async fn others(lab: &Lab) -> TestResult<BTreeSet<String>> {
 async fn saved(ground: &Ground<'_>, key: &str) -> TestResult<BTreeSet<String>> {
     let name = format!("vmi-{NAME}-saved");
     let secret = kubernetes::get(&ground.lab.client, kubernetes::SECRET, &ground.namespace, &name).await?.ok_or("nothing was saved")?;
-    let round: Value = vmi_kit::saved::read(&secret, key).ok_or_else(|| format!("{key} was not saved"))?;
+    let round: Value = vmi_steps::saved::read(&secret, key).ok_or_else(|| format!("{key} was not saved"))?;
     Ok(serde_json::from_value(round["uids"].clone())?)
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName::{ClusterVersionFrozen, ControlPlaneSetSaved, FolderCreated, InfrastructureUnlocked, TagsAttached};
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, SECRET};
 use vmi_lab::vcenter::INFRA_ID;
 use vmi_vcenter_prep::VcenterPrep;

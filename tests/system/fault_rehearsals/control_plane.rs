@@ -5,7 +5,6 @@ use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName::{self, ControlPlaneReady, PodsHealthyAfterDetach, SourceWorkersRemoved};
 use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::StepState;
-use vmi_kit::Reading;
 use vmi_lab::faults::Fault;
 use vmi_lab::migration::{moved, watch};
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::StepState;
-use vmi_kit::Reading;
 use vmi_lab::faults::{Calls, Fault};
 use vmi_lab::migration::{request, verdict};
 

@@ -10,7 +10,6 @@ use vmi_crds::graph::StepName;
 use vmi_crds::period::Period;
 use vmi_crds::spec::{SourceRetirement, State};
 use vmi_crds::status::Failure;
-use vmi_kit::Reading;
 use vmi_lab::faults::{Calls, Fault, Faults};
 use vmi_lab::kubernetes::{self, POD, VMI};
 use vmi_lab::migration::dump::Dump;

@@ -4,7 +4,6 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use vmi_crds::graph::StepName::WorkersReady;
 use vmi_crds::spec::SourceRetirement;
-use vmi_kit::Reading;
 use vmi_lab::cache::Cache;
 use vmi_lab::faults::Fault;
 use vmi_lab::kubernetes::{self, MACHINE};

@@ -16,9 +16,10 @@ use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_kit::cache::Cache;
 use vmi_kit::metrics::Metrics;
-use vmi_kit::{Context, Controller, OWN, Reading, Touch, kind, reads};
+use vmi_kit::{Context, OWN, Touch, kind, reads};
 use vmi_lab::cluster::{config, crds};
 use vmi_lab::kubernetes;
+use vmi_steps::Controller;
 
 use crate::support::asking;
 use crate::support::lab::Lab;
@@ -224,7 +225,7 @@ impl Alone {
         let cache = Cache::start(&client, &ground.namespace, &touches);
         let (_leads, leads) = watch::channel(true);
         let context = Context::new(client, cache, &ground.namespace, Metrics::new()?, leads);
-        let task = tokio::spawn(vmi_kit::driver::run(controller, Arc::clone(&context)));
+        let task = tokio::spawn(vmi_steps::driver::run(controller, Arc::clone(&context)));
         Ok(Alone { user, context, task, _leads })
     }
 

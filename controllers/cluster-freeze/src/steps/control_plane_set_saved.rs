@@ -4,11 +4,12 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use vmi_crds::graph::{StepName, StepName::ControlPlaneReady};
-use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{
     CLUSTER_AUTOSCALER, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, MACHINE_HEALTH_CHECK,
 };
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::change::{self, Act, Change};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::planning;
 use crate::control_plane_set::{self, Back, Next, Saved};
@@ -163,7 +164,7 @@ fn set(m: &Migration) -> Result<Next, Stop> {
 fn saved_set(m: &Migration) -> Result<Option<Saved>, Stop> {
     let Some(value) = m.saved(SET) else { return Ok(None) };
     serde_json::from_value(value).map(Some).map_err(|error| {
-        let secret = format!("{}/{}", m.cx.namespace, vmi_kit::saved::secret_name(&m.name()));
+        let secret = format!("{}/{}", m.cx.namespace, vmi_steps::saved::secret_name(&m.name()));
         let text = format!("key {SET} of Secret {secret}, which holds the control plane machine set, cannot be read: {error}");
         failure("FRZ-005", text, "was it edited, or written by another release? put back what it was, then resume").into()
     })

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::Freeze;
 use vmi_crds::status::Path;
-use vmi_kit::change::{self, Change};
 use vmi_kit::kind::{CLUSTER_VERSION, DEPLOYMENT, POD};
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::change::{self, Change};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::path;
 use crate::held::Held;
@@ -113,7 +114,7 @@ fn missing(kind: &str, name: &str) -> Stop {
 pub fn release(m: &Migration) -> Result<Release, Stop> {
     let unsaved = m.path() == Some(Path::Legacy) && m.spec().freeze == Freeze::ScaleDown && ledger::saved(m, REPLICAS)?.is_none();
     if unsaved && m.get(DEPLOYMENT, NAMESPACE, NAME).is_some_and(|deployment| replicas(&deployment) == 0) {
-        let secret = vmi_kit::saved::secret_name(&m.name());
+        let secret = vmi_steps::saved::secret_name(&m.name());
         let text =
             format!("Deployment {NAMESPACE}/{NAME} is at 0 replicas and Secret {}/{secret} does not say what it had", m.cx.namespace);
         let next = format!("run: oc -n {NAMESPACE} scale deployment/{NAME} --replicas=1; then resume");

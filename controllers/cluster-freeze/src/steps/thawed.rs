@@ -2,8 +2,9 @@
 
 use vmi_crds::graph::StepName;
 use vmi_crds::status::Path;
-use vmi_kit::change::{self, Change};
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer};
+use vmi_kit::Stop;
+use vmi_steps::change::{self, Change};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::{control_plane_set_saved, frozen, path, planning, unlocked};
 use crate::ledger::Release;

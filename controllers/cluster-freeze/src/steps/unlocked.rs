@@ -6,11 +6,12 @@ use vmi_crds::graph::StepName;
 use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend, retract};
-use vmi_kit::change::{self, Change};
-use vmi_kit::followers::CONTROLLER_CONFIG_NAME;
 use vmi_kit::kind::{CONTROLLER_CONFIG, CRD, INFRASTRUCTURE};
-use vmi_kit::source::Source;
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_site::followers::CONTROLLER_CONFIG_NAME;
+use vmi_site::source::Source;
+use vmi_steps::change::{self, Change};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::{path, planning};
 use crate::held::Held;

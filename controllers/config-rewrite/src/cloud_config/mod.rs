@@ -13,10 +13,11 @@ use vmi_crds::spec::VSphereMigrationInfraSpec;
 use vmi_intent::cloud_config::{self, NewVcenter, Refused};
 use vmi_intent::infrastructure;
 use vmi_kit::failure::look;
-use vmi_kit::followers;
 use vmi_kit::kind::CONFIG_MAP;
-use vmi_kit::vcenter::BUNDLE_KEY;
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_site::followers;
+use vmi_site::vcenter::BUNDLE_KEY;
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use self::decide::{Config, Saved, Wanted};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use vmi_intent::secret::{Data, Refused};
-use vmi_kit::credentials::{Found, Place};
+use vmi_site::credentials::{Found, Place};
 
 use super::pairs::{self, Pairs, Saved};
 
@@ -70,7 +70,7 @@ pub fn take_back(found: &Found, saved: &BTreeMap<Place, Saved>, wanted: &Pairs, 
 #[cfg(test)]
 mod tests {
     use vmi_intent::secret::Pair;
-    use vmi_kit::credentials::Component;
+    use vmi_site::credentials::Component;
 
     use super::*;
 

@@ -14,11 +14,12 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
 use vmi_intent::secret::{self, Data};
-use vmi_kit::credentials::{self, COMPONENT_SECRETS, OPERATOR, Place, Secrets};
 use vmi_kit::failure::look;
 use vmi_kit::kind::SECRET;
-use vmi_kit::vcenter::{ROOT_SECRET as ROOT, secret_data};
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_site::credentials::{self, COMPONENT_SECRETS, OPERATOR, Place, Secrets};
+use vmi_site::vcenter::{ROOT_SECRET as ROOT, secret_data};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use self::decide::Decision;
 use self::pairs::{Pairs, Saved};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vmi_intent::infrastructure::{self, Outcome, Refused};
-use vmi_kit::source::Source;
+use vmi_site::source::Source;
 
 /// What Infrastructure should say besides what it says.
 #[derive(Debug, Clone, Default, PartialEq)]

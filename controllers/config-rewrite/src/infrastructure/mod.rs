@@ -14,10 +14,11 @@ use serde_json::Value;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::Failure;
 use vmi_kit::failure::look;
-use vmi_kit::followers;
 use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE};
-use vmi_kit::source::{MACHINES, Source};
-use vmi_kit::{Migration, Reading, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_site::followers;
+use vmi_site::source::{MACHINES, Source};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use self::extend::{Extended, Wanted, extend};
 use self::retract::{Retracted, Saved, retract};

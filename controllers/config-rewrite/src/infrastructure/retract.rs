@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vmi_intent::infrastructure::{self, Outcome};
-use vmi_kit::source::Source;
+use vmi_site::source::Source;
 
 use super::extend::{Wanted, is_empty, items, key};
 

@@ -1,7 +1,7 @@
 //! The spec of Infrastructure, there and back, as tables.
 
 use serde_json::{Value, json};
-use vmi_kit::source::Source;
+use vmi_site::source::Source;
 
 use super::extend::{Wanted, extend, lost};
 use super::retract::{Saved, retract, source_stands};

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::State;
 use vmi_crds::status::StepState;
+use vmi_crds::turn::{rolling_back, turn};
 use vmi_intent::control_plane_set::{domains, of_masters, on_domains};
 use vmi_intent::provider::{self, is_in};
-use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, MACHINE};
-use vmi_kit::turn::{rolling_back, turn};
-use vmi_kit::{Migration, Reading, Report, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::change::{self, Act, Change};
+use vmi_steps::{Migration, Report, Seen, Step, Writer};
 
 use super::{failed, few, left_out, planning, stuck};
 use crate::joining;
@@ -79,7 +80,7 @@ fn before(m: &Migration) -> Result<(Value, Option<Value>), Stop> {
     let live = set(m);
     if let Some(value) = m.saved(SAVED) {
         let saved: Saved = serde_json::from_value(value).map_err(|error| {
-            let secret = format!("{}/{}", m.cx.namespace, vmi_kit::saved::secret_name(&m.name()));
+            let secret = format!("{}/{}", m.cx.namespace, vmi_steps::saved::secret_name(&m.name()));
             let text = format!("key {SAVED} of Secret {secret}, which holds the control plane machine set, cannot be read: {error}");
             Stop::from(failure("ROL-004", text, "was it edited, or written by another release? put back what it was, then resume"))
         })?;

@@ -5,8 +5,10 @@ pub mod source_workers;
 pub mod workers;
 pub mod workers_undo;
 
+use vmi_kit::failure;
+use vmi_kit::failure::look;
 use vmi_kit::kind::{MACHINE, MACHINE_SET, NODE};
-use vmi_kit::{Migration, Reading, failure, failure::look};
+use vmi_steps::Migration;
 
 use crate::joining;
 use crate::ramp::Growing;

@@ -7,9 +7,10 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
-use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{ADMISSION_POLICY, MACHINE, MACHINE_SET};
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::change::{self, Act, Change};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::{failed, few, machines_of, planning, progress, sets, stuck, waiting};
 use crate::leaving::{self, Leaving, scaled};
@@ -148,7 +149,7 @@ impl Saved {
 fn saved(m: &Migration) -> Result<Option<Saved>, Stop> {
     let Some(value) = m.saved(SETS) else { return Ok(None) };
     serde_json::from_value(value).map(Some).map_err(|error| {
-        let secret = format!("{}/{}", m.cx.namespace, vmi_kit::saved::secret_name(&m.name()));
+        let secret = format!("{}/{}", m.cx.namespace, vmi_steps::saved::secret_name(&m.name()));
         let text = format!("key {SETS} of Secret {secret}, which holds the source's MachineSets, cannot be read: {error}");
         failure("ROL-004", text, "was it edited, or written by another release? put back what it was, then resume").into()
     })

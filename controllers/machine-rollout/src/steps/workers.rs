@@ -6,9 +6,10 @@ use kube::ResourceExt;
 use serde_json::json;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::SourceRetirement;
-use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{MACHINE_AUTOSCALER, MACHINE_SET};
-use vmi_kit::{Migration, Seen, Step, Stop, Writer, failure};
+use vmi_kit::{Stop, failure};
+use vmi_steps::change::{self, Act, Change};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::{failed, left_out, planning, progress, sets, stuck, waiting, workers_undo};
 use crate::leaving::scaled;

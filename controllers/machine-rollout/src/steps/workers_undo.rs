@@ -3,9 +3,9 @@
 use kube::ResourceExt;
 use vmi_crds::spec::Volumes;
 use vmi_intent::volumes::{is_in_one_of, of_vsphere};
-use vmi_kit::change::{self, Act, Change};
 use vmi_kit::kind::{MACHINE_AUTOSCALER, MACHINE_SET, PERSISTENT_VOLUME};
-use vmi_kit::{Migration, Seen};
+use vmi_steps::change::{self, Act, Change};
+use vmi_steps::{Migration, Seen};
 
 use super::workers::{retarget, target_of};
 use super::{few, machines_of, sets};

@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 use vmi_crds::spec::{State, VSphereMigrationInfraSpec};
 use vmi_crds::status::Path;
 use vmi_intent::volumes::of_vsphere;
+use vmi_kit::Stop;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CREDENTIALS_REQUEST, DAEMON_SET,
     DEPLOYMENT, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
 };
-use vmi_kit::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE, secret_data};
-use vmi_kit::{Migration, Reading, Report, Stop, saved};
+use vmi_site::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE, secret_data};
+use vmi_steps::{Migration, Report, saved};
 
 use crate::facts::{Asked, Cluster, Facts, Looked, Object, Unfinished};
 use crate::requests;

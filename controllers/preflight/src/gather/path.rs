@@ -5,9 +5,10 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend};
+use vmi_kit::Stop;
 use vmi_kit::kind::{CRD, INFRASTRUCTURE};
-use vmi_kit::source::Source;
-use vmi_kit::{Migration, Stop};
+use vmi_site::source::Source;
+use vmi_steps::Migration;
 
 use crate::facts::Chosen;
 

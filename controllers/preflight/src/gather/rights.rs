@@ -4,9 +4,10 @@ use futures::future::try_join_all;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
 use vmi_crds::spec::Freeze;
-use vmi_kit::followers::CONTROLLER_CONFIG_NAME;
+use vmi_kit::Kind;
 use vmi_kit::kind::{CLUSTER_VERSION, CONTROLLER_CONFIG, CRD, CREDENTIALS_REQUEST, DEPLOYMENT, SECRET, SELF_SUBJECT_ACCESS_REVIEW};
-use vmi_kit::{Kind, Migration};
+use vmi_site::followers::CONTROLLER_CONFIG_NAME;
+use vmi_steps::Migration;
 
 use super::VERSION_OPERATOR;
 use super::path::CRDS;

@@ -7,10 +7,11 @@ use vmi_crds::graph::StepName;
 use vmi_crds::spec::FailureDomain;
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
 use vmi_intent::secret;
+use vmi_kit::Stop;
 use vmi_kit::kind::SECRET;
-use vmi_kit::source::Source;
-use vmi_kit::vcenter::{Login, secret_data};
-use vmi_kit::{Migration, Report, Stop, step};
+use vmi_site::source::Source;
+use vmi_site::vcenter::{self, secret_data};
+use vmi_steps::{Migration, Report, step};
 use vsphere::{Client, Inventory, Ref, Want};
 
 use super::privileges;
@@ -46,7 +47,7 @@ async fn look_at(m: &Migration, server: &str) -> Result<Vcenter, Stop> {
     if is_target {
         usable(m, server)?;
     }
-    let (client, login) = m.cx.vcenters.client(m, server).await?;
+    let (client, login) = vcenter::client(m, server).await?;
     let seen = async {
         let about = client.about().await?;
         let clock = client.clock().await?;
@@ -65,11 +66,7 @@ async fn look_at(m: &Migration, server: &str) -> Result<Vcenter, Stop> {
         Ok(vcenter)
     };
     let outcome: vsphere::Result<Vcenter> = seen.await;
-    outcome.map_err(|error| told(m, server, &login, &error))
-}
-
-fn told(m: &Migration, server: &str, login: &Login, error: &vsphere::Error) -> Stop {
-    m.cx.vcenters.stop("look at vCenter", server, login, error)
+    outcome.map_err(|error| login.stop("look at vCenter", &error))
 }
 
 /// A password with a line break would be refused, and a refusal brings the account nearer to being locked.

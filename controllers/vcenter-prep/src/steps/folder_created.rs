@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use vmi_crds::graph::StepName;
-use vmi_kit::{Migration, Seen, Step, Stop, Writer};
+use vmi_kit::Stop;
+use vmi_site::vcenter;
+use vmi_steps::{Migration, Seen, Step, Writer};
 use vsphere::{Client, Fault, Ref, Tag};
 
 use super::{came_with_the_cluster, folder_undo, undone};
@@ -74,9 +76,9 @@ impl Step for FolderCreated<'_> {
             self.memory.forget(server);
             let Some(made) = record::read::<FoldersMade>(m, &record::key(SAVED, server))? else { continue };
             let owner = m.infrastructure_id().ok_or_else(|| Stop::again("Infrastructure cluster has no status.infrastructureName"))?;
-            let (client, login) = m.cx.vcenters.client(m, server).await?;
+            let (client, login) = vcenter::client(m, server).await?;
             let seen = folder_undo::look(&client, &made, &owner).await;
-            let seen = seen.map_err(|error| m.cx.vcenters.stop("look at the folders to be taken back", server, &login, &error))?;
+            let seen = seen.map_err(|error| login.stop("look at the folders to be taken back", &error))?;
             let back = folder_undo::decide(&made, &seen);
             let changes = back.words(server);
             let what = match (back.detach, back.delete) {
@@ -98,7 +100,8 @@ impl Step for FolderCreated<'_> {
             let made = serde_json::to_value(made).map_err(Stop::again)?;
             return writer.save(&record::key(SAVED, server), &made).await;
         }
-        let (client, login) = m.cx.vcenters.client(m, server).await?;
+        let (client, login) = vcenter::client(m, server).await?;
+        let stop = |what: &str, error: &vsphere::Error| login.stop(what, error);
         let outcome = match act.what {
             What::Save(_) => Ok(()),
             What::Make(wanted, missing) => {
@@ -107,12 +110,12 @@ impl Step for FolderCreated<'_> {
                 if missing.folders.is_empty() && look.tag(&wanted.owner.category, &wanted.owner.tag).is_none() {
                     return Err(failures::no_owner(server, &wanted.owner.tag).into());
                 }
-                let made = writer.vcenter(&what, &login, make(&client, &wanted, &missing, look)).await;
+                let made = writer.vcenter(&what, stop, make(&client, &wanted, &missing, look)).await;
                 made.map(|made| self.memory.changed(server, |look| *look = made))
             }
             What::Detach(tag, folders) => {
                 let what = format!("{server}: detach tag {} from {} folders", tag.name, folders.len());
-                writer.vcenter(&what, &login, client.tags().detach(std::slice::from_ref(&tag), &folders)).await
+                writer.vcenter(&what, stop, client.tags().detach(std::slice::from_ref(&tag), &folders)).await
             }
             What::Delete(path, folder) => {
                 let delete = async {
@@ -122,7 +125,7 @@ impl Step for FolderCreated<'_> {
                         outcome => outcome,
                     }
                 };
-                writer.vcenter(&format!("{server}: delete folder {path}"), &login, delete).await
+                writer.vcenter(&format!("{server}: delete folder {path}"), stop, delete).await
             }
         };
         if outcome.is_err() {

@@ -5,7 +5,8 @@ mod folder_undo;
 pub mod tags_attached;
 mod tags_undo;
 
-use vmi_kit::{Migration, Seen, Stop};
+use vmi_kit::Stop;
+use vmi_steps::{Migration, Seen};
 
 use crate::domains;
 use crate::record;

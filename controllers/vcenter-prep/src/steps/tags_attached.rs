@@ -2,7 +2,9 @@
 
 use futures::future::try_join_all;
 use vmi_crds::graph::StepName;
-use vmi_kit::{Migration, Seen, Step, Stop, Writer};
+use vmi_kit::Stop;
+use vmi_site::vcenter;
+use vmi_steps::{Migration, Seen, Step, Writer};
 use vsphere::{Category, Client, Fault, Ref, Tag};
 
 use super::{came_with_the_cluster, tags_undo, undone};
@@ -68,9 +70,9 @@ impl Step for TagsAttached<'_> {
         for server in m.sources().iter().map(String::as_str).chain(m.targets()) {
             self.memory.forget(server);
             let Some(made) = record::read::<TagsMade>(m, &record::key(SAVED, server))? else { continue };
-            let (client, login) = m.cx.vcenters.client(m, server).await?;
+            let (client, login) = vcenter::client(m, server).await?;
             let seen = tags_undo::look(&client, &made).await;
-            let seen = seen.map_err(|error| m.cx.vcenters.stop("look at the tags to be taken back", server, &login, &error))?;
+            let seen = seen.map_err(|error| login.stop("look at the tags to be taken back", &error))?;
             let back = tags_undo::decide(&made, &seen);
             let changes = back.words(server);
             let what = if !back.detach.is_empty() {
@@ -95,31 +97,32 @@ impl Step for TagsAttached<'_> {
                 let made = serde_json::to_value(&made).map_err(Stop::again)?;
                 return writer.save(&record::key(SAVED, server), &made).await;
             }
-            _ => m.cx.vcenters.client(m, server).await?,
+            _ => vcenter::client(m, server).await?,
         };
+        let stop = |what: &str, error: &vsphere::Error| login.stop(what, error);
         let tags = client.tags();
         let outcome = match act.what {
             What::Save(_) => Ok(()),
             What::Make(missing) => {
                 let look = self.memory.look(m, Self::NAME, &self.wanted(m, server)?).await?;
                 let what = format!("{server}: {}", next(&missing));
-                let made = writer.vcenter(&what, &login, make(&client, missing, look)).await;
+                let made = writer.vcenter(&what, stop, make(&client, missing, look)).await;
                 made.map(|made| self.memory.changed(server, |look| *look = made))
             }
             What::Detach(pairs) => {
                 let what = format!("{server}: detach {} tags", pairs.len());
                 let each = pairs.iter().map(|(tag, object)| tags.detach(std::slice::from_ref(tag), std::slice::from_ref(object)));
-                writer.vcenter(&what, &login, try_join_all(each)).await.map(drop)
+                writer.vcenter(&what, stop, try_join_all(each)).await.map(drop)
             }
             What::Delete(these) => {
                 let names: Vec<&str> = these.iter().map(|tag| tag.name.as_str()).collect();
                 let what = format!("{server}: delete the tags {}", names.join(", "));
-                writer.vcenter(&what, &login, gone(these.iter().map(|tag| tags.delete(tag)))).await
+                writer.vcenter(&what, stop, gone(these.iter().map(|tag| tags.delete(tag)))).await
             }
             What::DeleteCategories(these) => {
                 let names: Vec<&str> = these.iter().map(|category| category.name.as_str()).collect();
                 let what = format!("{server}: delete the tag categories {}", names.join(", "));
-                writer.vcenter(&what, &login, gone(these.iter().map(|category| tags.delete_category(category)))).await
+                writer.vcenter(&what, stop, gone(these.iter().map(|category| tags.delete_category(category)))).await
             }
         };
         if outcome.is_err() {

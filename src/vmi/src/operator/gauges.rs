@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::StepState;
-use vmi_kit::Reading;
 use vmi_kit::metrics::Metrics;
 
 /// The page Prometheus reads: of several vmis it tells of the one that is under way, or else of the newest.

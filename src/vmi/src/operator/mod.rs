@@ -18,7 +18,8 @@ use vmi_kit::cache::Cache;
 use vmi_kit::kind::{CONFIG_MAP, SECRET, VMI};
 use vmi_kit::leader::{self, Timing};
 use vmi_kit::metrics::Metrics;
-use vmi_kit::{Context, Controller, OWN, Touch, driver, reads};
+use vmi_kit::{Context, OWN, Touch, reads};
+use vmi_steps::{Controller, driver};
 
 pub use summary::Summary;
 

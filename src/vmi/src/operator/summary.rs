@@ -9,13 +9,14 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{self, StepName};
 use vmi_crds::spec::{SourceRetirement, State};
+use vmi_crds::turn::{rolling_back, undone};
+use vmi_crds::{VSphereMigrationInfra, safety};
 use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, SECRET};
-use vmi_kit::turn::{rolling_back, undone};
-use vmi_kit::{Controller, Migration, OWN, Reading, Report, Stop, Touch, Wake, active, reads, safety, saved, writes};
+use vmi_kit::{OWN, Stop, Touch, active, reads, writes};
+use vmi_steps::{Controller, Migration, Report, Wake, saved};
 
 use super::words;
 

@@ -3,8 +3,8 @@
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{Controller, STEPS, Step, StepName, Undo};
 use vmi_crds::status::{Failure, StepState};
-use vmi_kit::turn::{rolling_back, undone};
-use vmi_kit::{Reading, drift};
+use vmi_crds::turn::{rolling_back, undone};
+use vmi_steps::drift;
 
 /// The step at hand, how many are done, and of how many.
 pub fn progress(vmi: &VSphereMigrationInfra) -> (String, usize, usize) {

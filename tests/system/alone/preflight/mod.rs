@@ -10,7 +10,6 @@ use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName::{self, FolderCreated, PreflightPassed};
 use vmi_crds::graph::{Controller, STEPS};
 use vmi_crds::status::{CheckResult, Path, StepState};
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, Kind};
 use vmi_lab::migration::deploy;
 use vmi_lab::shape::Generation;

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName::PreflightPassed;
 use vmi_crds::status::CheckResult::{Blocking, Passed, Warning};
-use vmi_kit::Reading;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, INFRASTRUCTURE, SECRET};
 use vmi_preflight::Preflight;
 

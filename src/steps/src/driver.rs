@@ -10,15 +10,15 @@ use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{Controller as Name, STEPS};
+use vmi_crds::turn::{Turn, turn};
+use vmi_kit::context::Context;
+use vmi_kit::failure::Stop;
+use vmi_kit::kind::{Kind, VMI};
+use vmi_kit::touch::Touch;
 
-use crate::context::Context;
-use crate::failure::Stop;
-use crate::kind::{Kind, VMI};
 use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::Wake;
-use crate::touch::Touch;
-use crate::turn::{Turn, turn};
 
 /// Something that is not seen is looked for all the same, this often.
 const SAFETY: Duration = Duration::from_secs(300);

@@ -7,13 +7,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, StepState};
+use vmi_crds::turn::{Stopped, Turn, turn};
+use vmi_kit::failure::{Stop, failure};
 
-use crate::failure::{Stop, failure};
-use crate::migration::{Migration, Reading};
+use crate::migration::Migration;
 pub use crate::outcome::remember;
 use crate::outcome::{begin, deadline, fail, finish, undone, working};
 use crate::report::Report;
-use crate::turn::{Stopped, Turn, turn};
 use crate::writer::Writer;
 
 /// An act that takes longer is told of while it goes on.
@@ -162,7 +162,7 @@ async fn plan<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<W
     report.changes(name, &changes);
     let entry = report.step(name);
     entry.state = StepState::Waiting;
-    entry.message = crate::text::cut(&message, 1024);
+    entry.message = vmi_kit::text::cut(&message, 1024);
     report.condition(name.as_str(), "False", "NotStarted", &format!("the migration has not started; {message}"));
     Ok(None)
 }
@@ -224,7 +224,7 @@ fn try_anew(entry: &mut vmi_crds::status::StepStatus) {
 
 /// A step that failed is still looked at, either way: what was mended by hand, or accepted, counts.
 async fn look<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<Wake, Stop> {
-    let back = crate::turn::rolling_back(&m.vmi);
+    let back = vmi_crds::turn::rolling_back(&m.vmi);
     let seen = if back { step.observe_undo(m).await } else { step.observe(m).await };
     match seen {
         Ok(Seen::Done { reason, message }) if back => undone(m, report, S::NAME, reason, &message),

@@ -8,11 +8,11 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 use vmi_intent::credentials_requests::{self, Target};
 use vmi_intent::secret::Data;
+use vmi_kit::failure::{Stop, failure, look};
+use vmi_kit::kind::{CLOUD_CREDENTIAL, CONFIG_MAP, CREDENTIALS_REQUEST, SECRET};
+use vmi_kit::touch::{Touch, reads};
+use vmi_steps::Migration;
 
-use crate::failure::{Stop, failure, look};
-use crate::kind::{CLOUD_CREDENTIAL, CONFIG_MAP, CREDENTIALS_REQUEST, SECRET};
-use crate::migration::Migration;
-use crate::touch::{Touch, reads};
 use crate::vcenter::{ROOT_SECRET as ROOT, secret_data};
 
 /// Where the cloud credential operator lives, and the CredentialsRequests.

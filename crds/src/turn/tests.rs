@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use vmi_crds::graph::{STEPS, StepName};
 
 use super::*;
+use crate::graph::{STEPS, StepName};
 
 const FORWARD: [StepName; 11] = [
     StepName::PreflightPassed,
@@ -185,7 +185,7 @@ fn a_hold_that_others_took_away_is_taken_again_for_what_is_still_to_be_undone() 
 #[test]
 fn before_the_one_way_door_a_pause_and_a_hold_stop_it_and_behind_it_neither_does() {
     let mut vmi = growth();
-    vmi.spec.source_retirement = vmi_crds::spec::SourceRetirement::Remove;
+    vmi.spec.source_retirement = crate::spec::SourceRetirement::Remove;
     for step in STEPS.iter().take_while(|step| step.name != StepName::SourceDetached) {
         vmi = done(&vmi, step.name);
     }

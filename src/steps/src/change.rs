@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use serde_json::Value;
+use vmi_kit::failure::Stop;
+use vmi_kit::kind::Kind;
 
-use crate::failure::Stop;
-use crate::kind::Kind;
 use crate::step::Seen;
 use crate::writer::Writer;
 

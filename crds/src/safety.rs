@@ -1,15 +1,12 @@
 //! In which state the cluster is, and whether it can stay so.
 
-use vmi_crds::VSphereMigrationInfra;
-use vmi_crds::graph::{STEPS, StepName};
-use vmi_crds::status::StepState;
-
-use crate::migration::Reading;
+use crate::VSphereMigrationInfra;
+use crate::graph::{STEPS, StepName};
+use crate::status::StepState;
 
 /// The cluster in words, and whether the migration can be left as it is for hours.
 pub fn cluster_state(vmi: &VSphereMigrationInfra) -> (String, bool) {
-    let changed =
-        |step: &&vmi_crds::graph::Step| matches!(vmi.step_state(step.name), StepState::Active | StepState::Done | StepState::Failed);
+    let changed = |step: &&crate::graph::Step| matches!(vmi.step_state(step.name), StepState::Active | StepState::Done | StepState::Failed);
     let begun: Vec<&str> = STEPS.iter().skip(1).filter(changed).map(|step| step.number).collect();
     if begun.is_empty() {
         return ("nothing in the cluster or in a vCenter was changed".to_owned(), true);

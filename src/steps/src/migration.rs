@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, PostParams, TypeMeta};
 use kube::core::Status;
 use serde_json::Value;
-use vmi_crds::graph::{Request, StepName};
+use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::spec::VSphereMigrationInfraSpec;
-use vmi_crds::status::{Path, RefusedCredentials, StepState, StepStatus};
-use vmi_crds::{VSphereMigrationInfra, VSphereMigrationInfraStatus};
-
-use crate::context::Context;
-use crate::failure::{Stop, may_change};
-use crate::kind::{INFRASTRUCTURE, SECRET};
+use vmi_crds::status::{Path, RefusedCredentials};
+use vmi_kit::context::Context;
+use vmi_kit::failure::{Stop, may_change};
+use vmi_kit::kind::{INFRASTRUCTURE, SECRET};
 
 /// What a step says that cannot plan before the path is chosen. A plan with such a step is not complete.
 pub const WAITS_FOR_PATH: &str = "waits for the preflight to choose the path";
@@ -45,12 +42,12 @@ impl Migration {
     }
 
     /// The object, as last seen.
-    pub fn get(&self, kind: crate::Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+    pub fn get(&self, kind: vmi_kit::Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         self.cx.cache.get(kind, namespace, name)
     }
 
     /// All objects of the kind, as last seen; an empty namespace means everywhere.
-    pub fn list(&self, kind: crate::Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {
+    pub fn list(&self, kind: vmi_kit::Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {
         self.cx.cache.list(kind, namespace)
     }
 
@@ -60,7 +57,7 @@ impl Migration {
     }
 
     /// Whether the apiserver would take this spec of a thing of the whole cluster, by a dry run; the inner error is its refusal.
-    pub async fn would_take(&self, kind: crate::Kind, object: &DynamicObject, spec: Value) -> Result<Result<(), Box<Status>>, Stop> {
+    pub async fn would_take(&self, kind: vmi_kit::Kind, object: &DynamicObject, spec: Value) -> Result<Result<(), Box<Status>>, Stop> {
         let mut object = object.clone();
         object.types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind.to_owned() });
         object.data["spec"] = spec;
@@ -133,68 +130,4 @@ pub fn sources(spec: &VSphereMigrationInfraSpec, infrastructure: Option<&Dynamic
     let listed = infrastructure.map(|object| &object.data["spec"]["platformSpec"]["vsphere"]["vcenters"]).and_then(Value::as_array);
     let servers = listed.into_iter().flatten().filter_map(|vcenter| vcenter["server"].as_str());
     servers.filter(|server| !spec.vcenters.iter().any(|target| target.server == *server)).map(str::to_owned).collect()
-}
-
-/// Reading a vmi.
-pub trait Reading {
-    /// Its status, empty where there is none yet.
-    fn seen(&self) -> &VSphereMigrationInfraStatus;
-    /// What it asks for.
-    fn request(&self) -> Request;
-
-    /// A condition.
-    fn condition(&self, name: &str) -> Option<&Condition> {
-        self.seen().conditions.iter().find(|condition| condition.type_ == name)
-    }
-
-    /// Whether a condition is True.
-    fn is_true(&self, name: &str) -> bool {
-        self.condition(name).is_some_and(|condition| condition.status == "True")
-    }
-
-    /// The history of a step.
-    fn step(&self, name: StepName) -> Option<&StepStatus> {
-        self.seen().steps.iter().find(|step| step.name == name.as_str())
-    }
-
-    /// How far a step is.
-    fn step_state(&self, name: StepName) -> StepState {
-        self.step(name).map_or(StepState::Waiting, |step| step.state)
-    }
-
-    /// Whether the step has ever done something.
-    fn begun(&self, name: StepName) -> bool {
-        !matches!(self.step_state(name), StepState::Waiting | StepState::NotRequested)
-    }
-
-    /// Whether nothing more will be done.
-    fn over(&self) -> bool {
-        ["Completed", "RolledBack", "Abandoned"].iter().any(|name| self.is_true(name))
-    }
-}
-
-static EMPTY: VSphereMigrationInfraStatus = VSphereMigrationInfraStatus {
-    conditions: Vec::new(),
-    steps: Vec::new(),
-    plan: None,
-    baseline: None,
-    machines: Vec::new(),
-    summary: None,
-    source: None,
-    started_at: None,
-    one_way_at: None,
-    rolling_back_at: None,
-    failure: None,
-    graph_version: None,
-    observed_generation: None,
-};
-
-impl Reading for VSphereMigrationInfra {
-    fn seen(&self) -> &VSphereMigrationInfraStatus {
-        self.status.as_ref().unwrap_or(&EMPTY)
-    }
-
-    fn request(&self) -> Request {
-        Request::of(&self.spec)
-    }
 }

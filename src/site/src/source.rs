@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vmi_intent::infrastructure::{Outcome, Refused, extend};
 use vmi_intent::source_domain::failure_domain;
-
-use crate::kind::MACHINE;
-use crate::migration::Migration;
+use vmi_kit::kind::MACHINE;
+use vmi_steps::Migration;
 
 /// Where Machines live.
 pub const MACHINES: &str = "openshift-machine-api";

@@ -10,13 +10,12 @@ use serde_json::{Map, Value, json};
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::{Controller, SIGNALS, STEPS, StepName};
 use vmi_crds::status::{RefusedCredentials, StepState, StepStatus};
+use vmi_kit::context::Context;
+use vmi_kit::failure::{Stop, words};
+use vmi_kit::kind::VMI;
+use vmi_kit::text::cut;
 
-use crate::context::Context;
-use crate::failure::{Stop, words};
-use crate::kind::VMI;
-use crate::migration::Reading;
 use crate::step::Wake;
-use crate::text::cut;
 
 const LOG_LINES: usize = 20;
 const CHANGES: usize = 30;
@@ -259,7 +258,7 @@ impl Report {
                 });
             }
         };
-        crate::writes::counted();
+        vmi_kit::writes::counted();
         self.written = Some(status);
         self.last = Some((Timestamp::now(), self.generation));
         // A look at the vmi as it was before would take the step once more.

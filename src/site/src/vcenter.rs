@@ -1,4 +1,4 @@
-//! Sessions with vCenters, shared by all controllers. A password that was refused is never tried again, by no process.
+//! Logins to the migration's vCenters. A password that was refused is never tried again, by no process.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use vmi_crds::status::RefusedCredentials;
-use vsphere::{Client, Credentials, Endpoint, Fault, Pool, Settings, Trust};
-
-use crate::failure::{Stop, failure, look};
-use crate::kind::{CONFIG_MAP, SECRET};
-use crate::migration::Migration;
-use crate::trial::Trials;
+use vmi_kit::failure::{Stop, failure, look};
+use vmi_kit::kind::{CONFIG_MAP, SECRET};
+use vmi_kit::trial::Trials;
+use vmi_steps::Migration;
+use vsphere::{Client, Credentials, Endpoint, Fault, Settings, Trust};
 
 /// Where the cluster keeps the credentials that its components get copies of.
 pub const ROOT_SECRET: (&str, &str) = ("kube-system", "vsphere-creds");
@@ -22,14 +21,6 @@ pub const MACHINE_API_SECRET: (&str, &str) = ("openshift-machine-api", "vsphere-
 pub const TRUST_BUNDLE: (&str, &str) = ("openshift-config-managed", "trusted-ca-bundle");
 /// The key under which a ConfigMap holds certificates.
 pub const BUNDLE_KEY: &str = "ca-bundle.crt";
-
-/// Sessions with vCenters.
-#[derive(Default)]
-pub struct Vcenters {
-    pool: Pool,
-    calls: vsphere::Calls,
-    trials: Trials,
-}
 
 /// A user and a password as they stand in a Secret of a version.
 pub struct Login {
@@ -41,75 +32,64 @@ pub struct Login {
     pub secret: String,
 }
 
-impl Vcenters {
-    /// Nobody is logged in.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Every call made.
-    pub fn calls(&self) -> &vsphere::Calls {
-        &self.calls
-    }
-
-    /// Passwords that are being tried for the first time.
-    pub fn trials(&self) -> &Trials {
-        &self.trials
-    }
-
-    /// A client for one of the migration's vCenters, with a password that it has accepted. Give errors of calls to [`Vcenters::stop`].
-    pub async fn client(&self, m: &Migration, server: &str) -> Result<(Client, Login), Stop> {
-        let login = login(m, server)?;
-        if m.refused_credentials().contains(&login.which) {
-            return Err(refused(server, &login, "this password was refused before and is not tried again"));
-        }
-        let mut settings =
-            Settings::new(Endpoint { server: server.to_owned(), port: port(m, server) }, login.credentials.clone(), trust(m, server)?);
-        settings.user_agent = concat!("vmi-operator/", env!("CARGO_PKG_VERSION")).to_owned();
-        settings.calls = self.calls.clone();
-        let client = self.pool.client(settings).await.map_err(|error| stop("talk to vCenter", &error))?;
-        self.prove(&client, &login).await?;
-        Ok((client, login))
-    }
-
-    /// Logs in, if this process has not yet done so with this pair.
-    async fn prove(&self, client: &Client, login: &Login) -> Result<(), Stop> {
-        if self.trials.accepted(&login.which) {
-            return Ok(());
-        }
-        let server = &login.which.server;
-        let told = |error: &vsphere::Error| self.stop("log in to vCenter", server, login, error);
-        // Whatever may take long comes before the trial, for that keeps everybody from writing.
-        client.about().await.map_err(|error| told(&error))?;
-        let trial = self.trials.begin().await;
-        match client.user().await.map_err(|error| told(&error)) {
-            Ok(_) => trial.accepted(login.which.clone()),
-            Err(stop) => {
-                if let Stop::Refused(which, _) = &stop {
-                    trial.refused(which.clone());
-                }
-                return Err(stop);
-            }
-        }
-        Ok(())
-    }
-
+impl Login {
     /// What an error of a call means for a step: a refused password is remembered, the rest may get better.
-    pub fn stop(&self, what: &str, server: &str, login: &Login, error: &vsphere::Error) -> Stop {
+    pub fn stop(&self, what: &str, error: &vsphere::Error) -> Stop {
         match error.fault() {
-            Fault::InvalidLogin => refused(server, login, error.words()),
+            Fault::InvalidLogin => self.refused(error.words()),
             _ => stop(what, error),
         }
     }
 
-    /// Ends all sessions.
-    pub async fn close(&self) -> vsphere::Result<()> {
-        self.pool.close().await
+    fn refused(&self, words: &str) -> Stop {
+        let Self { credentials, which, secret } = self;
+        let text = format!("vCenter {} refuses the user {} of Secret {secret}: {words}", which.server, credentials.user);
+        let next = format!("write the right pair into Secret {secret}: until it changes the password is not tried again");
+        let (namespace, name) = secret.split_once('/').unwrap_or_default();
+        let command = format!("oc -n {namespace} get secret {name} -o jsonpath='{{.metadata.resourceVersion}}'");
+        Stop::Refused(which.clone(), Box::new(look(failure("CRD-001", text, next), [command])))
     }
 }
 
+/// A client for one of the migration's vCenters, with a password that it has accepted. Give errors of calls to [`Login::stop`].
+pub async fn client(m: &Migration, server: &str) -> Result<(Client, Login), Stop> {
+    let login = login(m, server)?;
+    if m.refused_credentials().contains(&login.which) {
+        return Err(login.refused("this password was refused before and is not tried again"));
+    }
+    let mut settings =
+        Settings::new(Endpoint { server: server.to_owned(), port: port(m, server) }, login.credentials.clone(), trust(m, server)?);
+    settings.user_agent = concat!("vmi-operator/", env!("CARGO_PKG_VERSION")).to_owned();
+    let vcenters = &m.cx.vcenters;
+    settings.calls = vcenters.calls().clone();
+    let client = vcenters.pool().client(settings).await.map_err(|error| stop("talk to vCenter", &error))?;
+    prove(vcenters.trials(), &client, &login).await?;
+    Ok((client, login))
+}
+
+/// Logs in, if this process has not yet done so with this pair.
+async fn prove(trials: &Trials, client: &Client, login: &Login) -> Result<(), Stop> {
+    if trials.accepted(&login.which) {
+        return Ok(());
+    }
+    let told = |error: &vsphere::Error| login.stop("log in to vCenter", error);
+    // Whatever may take long comes before the trial, for that keeps everybody from writing.
+    client.about().await.map_err(|error| told(&error))?;
+    let trial = trials.begin().await;
+    match client.user().await.map_err(|error| told(&error)) {
+        Ok(_) => trial.accepted(login.which.clone()),
+        Err(stop) => {
+            if let Stop::Refused(which, _) = &stop {
+                trial.refused(which.clone());
+            }
+            return Err(stop);
+        }
+    }
+    Ok(())
+}
+
 /// What an error of a vCenter means for a step.
-pub fn stop(what: &str, error: &vsphere::Error) -> Stop {
+fn stop(what: &str, error: &vsphere::Error) -> Stop {
     let text = format!("cannot {what}: {error}");
     match error.fault() {
         Fault::Timeout { .. } | Fault::Connect(_) | Fault::Dropped(_) | Fault::Unavailable { .. } | Fault::NotAuthenticated => {
@@ -128,18 +108,6 @@ pub fn stop(what: &str, error: &vsphere::Error) -> Stop {
         .into(),
         _ => failure("VCT-001", text, "mend in vCenter what it names, then set spec.state to Paused and to Running again").into(),
     }
-}
-
-fn refused(server: &str, login: &Login, words: &str) -> Stop {
-    let text = format!("vCenter {server} refuses the user {} of Secret {}: {words}", login.credentials.user, login.secret);
-    let found = failure(
-        "CRD-001",
-        text,
-        format!("write the right pair into Secret {}: until it changes the password is not tried again", login.secret),
-    );
-    let (namespace, name) = login.secret.split_once('/').unwrap_or_default();
-    let command = format!("oc -n {namespace} get secret {name} -o jsonpath='{{.metadata.resourceVersion}}'");
-    Stop::Refused(login.which.clone(), Box::new(look(found, [command])))
 }
 
 /// The pair for a server: a target's from the Secret the vmi names, a source's from the cluster's own.

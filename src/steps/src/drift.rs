@@ -3,12 +3,12 @@
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::{SourceRetirement, State};
+use vmi_crds::turn::rolling_back;
+use vmi_kit::text::cut;
 
-use crate::migration::{Migration, Reading};
+use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::Step;
-use crate::text::cut;
-use crate::turn::rolling_back;
 
 /// The reason of a condition that is True although what it stands for has been changed since.
 pub const REASON: &str = "Drifted";
@@ -43,7 +43,7 @@ pub(crate) fn look<S: Step>(step: &S, m: &Migration, report: &mut Report) {
             if !known {
                 report.log(name, &what);
                 tracing::warn!(step = %name, vmi = m.name(), "{message}");
-                m.cx.event(m, name, REASON, &message, true);
+                m.cx.event(&m.vmi, name, REASON, &message, true);
             }
         }
         None if shown => {
@@ -51,7 +51,7 @@ pub(crate) fn look<S: Step>(step: &S, m: &Migration, report: &mut Report) {
             report.condition(name.as_str(), "True", reason, &message);
             if looked_for {
                 report.log(name, "it stands again as it was left");
-                m.cx.event(m, name, reason, &message, false);
+                m.cx.event(&m.vmi, name, reason, &message, false);
             }
         }
         None => {}

@@ -1,11 +1,9 @@
 //! Whose turn it is: a pure look at the vmi. The same look decides whether a write may still be made, on the vmi as it is then.
 
-use vmi_crds::VSphereMigrationInfra;
-use vmi_crds::graph::{HELD_BACK, StepName, UNDO_ORDER, UNITS, Undo};
-use vmi_crds::spec::State;
-use vmi_crds::status::StepState;
-
-use crate::migration::Reading;
+use crate::VSphereMigrationInfra;
+use crate::graph::{HELD_BACK, StepName, UNDO_ORDER, UNITS, Undo};
+use crate::spec::State;
+use crate::status::StepState;
 
 /// What a step may do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +93,7 @@ fn back(vmi: &VSphereMigrationInfra, name: StepName) -> Turn {
 
 /// What a hold does while something that is still to be undone needs it: it stays, and if others took it away it is taken again.
 fn hold_on_the_way_back(vmi: &VSphereMigrationInfra, name: StepName) -> Option<Turn> {
-    let open = |stage: &&vmi_crds::graph::Stage| stage.steps.iter().any(|step| !undone(vmi, *step));
+    let open = |stage: &&crate::graph::Stage| stage.steps.iter().any(|step| !undone(vmi, *step));
     if !UNDO_ORDER.iter().filter(open).any(|stage| stage.needs.contains(&name)) {
         return None;
     }

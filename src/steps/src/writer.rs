@@ -8,14 +8,14 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
+use vmi_crds::turn::{Turn, turn};
+use vmi_kit::failure::{Stop, failure, may_change, words};
+use vmi_kit::kind::{Kind, SECRET};
+use vmi_kit::trial::Writing;
+use vmi_kit::writes;
 
-use crate::failure::{Stop, failure, may_change, words};
-use crate::kind::{Kind, SECRET};
 use crate::migration::Migration;
-use crate::trial::Writing;
-use crate::turn::{Turn, turn};
-use crate::vcenter::Login;
-use crate::{saved, writes};
+use crate::saved;
 
 /// Writes for one step, in one direction.
 pub struct Writer<'a> {
@@ -98,11 +98,16 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// A change in a vCenter. The login tells whose password it was, if that is refused only now.
-    pub async fn vcenter<T>(&mut self, what: &str, login: &Login, change: impl Future<Output = vsphere::Result<T>>) -> Result<T, Stop> {
+    /// A change in a vCenter. Whoever logged in there says what an error means: a password may be refused only now.
+    pub async fn vcenter<T>(
+        &mut self,
+        what: &str,
+        stop: impl FnOnce(&str, &vsphere::Error) -> Stop,
+        change: impl Future<Output = vsphere::Result<T>>,
+    ) -> Result<T, Stop> {
         // Not kept: a session that was lost is made anew in the middle of the change.
         drop(self.fence().await?);
-        let made = change.await.map_err(|error| self.m.cx.vcenters.stop(what, &login.which.server, login, &error))?;
+        let made = change.await.map_err(|error| stop(what, &error))?;
         writes::counted();
         self.said(what);
         Ok(made)

@@ -4,9 +4,8 @@
 use kube::api::DynamicObject;
 use serde_json::Value;
 use vmi_intent::cloud_config;
-
-use crate::kind::{CONFIG_MAP, CONTROLLER_CONFIG};
-use crate::migration::Migration;
+use vmi_kit::kind::{CONFIG_MAP, CONTROLLER_CONFIG};
+use vmi_steps::Migration;
 
 /// The one ControllerConfig.
 pub const CONTROLLER_CONFIG_NAME: &str = "machine-config-controller";

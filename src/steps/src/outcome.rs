@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, RefusedCredentials, StepState};
+use vmi_crds::turn::Turn;
+use vmi_kit::failure::{Stop, failure};
 
-use crate::failure::{Stop, failure};
-use crate::migration::{Migration, Reading};
+use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::{Step, Wake};
-use crate::turn::Turn;
 
 pub(crate) fn begin(m: &Migration, report: &mut Report, name: StepName, direction: &Turn) {
     let undoing = *direction == Turn::Back;
@@ -39,7 +39,7 @@ fn handed_over(m: &Migration, name: StepName) -> Option<jiff::SignedDuration> {
 }
 
 pub(crate) fn working(report: &mut Report, name: StepName, direction: &Turn, message: &str) {
-    report.step(name).message = crate::text::cut(message, 1024);
+    report.step(name).message = vmi_kit::text::cut(message, 1024);
     let reason = if *direction == Turn::Back { "Undoing" } else { "InProgress" };
     report.condition(name.as_str(), "False", reason, message);
 }
@@ -48,25 +48,25 @@ pub(crate) fn finish(m: &Migration, report: &mut Report, name: StepName, reason:
     let entry = report.step(name);
     entry.state = StepState::Done;
     entry.finished_at = Some(Report::now());
-    entry.message = crate::text::cut(message, 1024);
+    entry.message = vmi_kit::text::cut(message, 1024);
     entry.failure = None;
     report.condition(name.as_str(), "True", reason, message);
-    m.cx.event(m, name, reason, message, false);
+    m.cx.event(&m.vmi, name, reason, message, false);
 }
 
 pub(crate) fn undone(m: &Migration, report: &mut Report, name: StepName, reason: &str, message: &str) {
     let entry = report.step(name);
     entry.state = StepState::Undone;
     entry.finished_at = Some(Report::now());
-    entry.message = crate::text::cut(message, 1024);
+    entry.message = vmi_kit::text::cut(message, 1024);
     entry.failure = None;
     report.condition(name.as_str(), "False", reason, message);
-    m.cx.event(m, name, reason, message, false);
+    m.cx.event(&m.vmi, name, reason, message, false);
 }
 
 pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &str, mut found: Failure) {
     if found.cluster_state.is_empty() {
-        let (state, safe) = crate::safety::cluster_state(&m.vmi);
+        let (state, safe) = vmi_crds::safety::cluster_state(&m.vmi);
         found.cluster_state = state;
         found.safe_to_stop = safe;
     }
@@ -77,13 +77,13 @@ pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &
     let entry = report.step(name);
     let known = entry.failure.as_ref() == Some(&found) && entry.state == StepState::Failed;
     entry.state = StepState::Failed;
-    entry.message = crate::text::cut(&message, 1024);
+    entry.message = vmi_kit::text::cut(&message, 1024);
     entry.failure = Some(found);
     report.condition(name.as_str(), "False", reason, &message);
     if !known {
         report.log(name, &message);
         tracing::error!(step = %name, vmi = m.name(), rule = reason, "{message}");
-        m.cx.event(m, name, reason, &message, true);
+        m.cx.event(&m.vmi, name, reason, &message, true);
     }
 }
 
@@ -111,6 +111,6 @@ pub(crate) fn deadline<S: Step>(step: &S, m: &Migration, report: &mut Report, wa
     }
     let text = format!("not done after {} minutes: {waits_for}", allowed.as_secs() / 60);
     let found = failure("STL-001", text, "mend what it waits for, then set spec.state to Paused and to Running again");
-    fail(m, report, name, "STL-001", crate::failure::look(found, step.stuck(m)));
+    fail(m, report, name, "STL-001", vmi_kit::failure::look(found, step.stuck(m)));
     None
 }

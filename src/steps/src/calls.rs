@@ -7,9 +7,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::StepState;
+use vmi_kit::failure::Stop;
 use vsphere::Call;
 
-use crate::failure::Stop;
 use crate::migration::Migration;
 use crate::report::Report;
 use crate::step::{Step, Wake};
@@ -60,7 +60,7 @@ async fn keep(m: &Migration, step: StepName, began: Option<Timestamp>) -> Result
     let manager = step.step().controller.field_manager();
     let _writing = m.cx.vcenters.trials().write(Vec::new()).await;
     api.patch(&name, &PatchParams::apply(&manager).force(), &Patch::Apply(&body)).await?;
-    crate::writes::counted();
+    vmi_kit::writes::counted();
     Ok(())
 }
 
