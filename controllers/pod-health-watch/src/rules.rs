@@ -187,7 +187,9 @@ impl Catalogue {
     pub fn judge(&self, component: Option<&str>, line: &[u8]) -> Judged<'_> {
         let fits = |place: &usize| self.patterns.get(*place).is_some_and(|pattern| pattern.fits(line));
         let is_about = |place: &usize| self.rules.get(*place).is_some_and(|rule| rule.is_about(component));
-        match self.words.of_line(line).iter().find(|place| is_about(place) && fits(place)) {
+        let places = self.words.of_line(line);
+        let known = if places.is_empty() { None } else { places.iter().find(|place| is_about(place) && fits(place)) };
+        match known {
             Some(place) => self.rules.get(place).map_or(Judged::Nothing, Judged::Known),
             None if severity::is_error(line) => Judged::UnknownError,
             None => Judged::Nothing,

@@ -106,7 +106,8 @@ impl Tally {
 
     /// Reads a closing line.
     pub fn parse(line: &str) -> Option<Tally> {
-        let mut counts = line.split(", ").zip([" passed", " failed", " left out"]).map(|(part, word)| part.strip_suffix(word)?.parse().ok());
+        let mut counts =
+            line.split(", ").zip([" passed", " failed", " left out"]).map(|(part, word)| part.strip_suffix(word)?.parse().ok());
         let (passed, unnamed, left_out) = (counts.next()??, counts.next()??, counts.next()??);
         Some(Tally { passed, left_out, failed: Vec::new(), unnamed })
     }

@@ -1,21 +1,23 @@
 //! Which rules a line may fit, by the words it holds: one pass over the line, so that almost all lines are looked at only once.
 //!
-//! Of each word eight letters are looked for, or four of a short one, by a table that fits into the processor's nearest memory.
-//! An automaton of all words does not, and would have to wait for every letter. Every other place of a line is enough, since
-//! the letters that begin one place further on are looked for too.
+//! Of each word eight letters are looked for, or four of a short one, by tables that fit into the processor's nearest memory.
+//! An automaton of all words does not, and would have to wait for every letter. Every fourth place of a line is enough, every second
+//! for short words, since the letters that begin up to so many places further on are looked for too.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use regex_syntax::hir::{Hir, HirKind};
 
 /// Shorter ones stand in nearly every line.
-const SHORTEST: usize = SHORT + STRIDE - 1;
+const SHORTEST: usize = SHORT + SHORT_STRIDE - 1;
 /// So many letters are looked for at once.
 const LONG: usize = 8;
 /// And so many of a word that has not as many.
 const SHORT: usize = 4;
 /// Only at every so manieth place.
-const STRIDE: usize = 2;
+const LONG_STRIDE: usize = 4;
+const SHORT_STRIDE: usize = 2;
 
 /// Rules by their places in the catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,11 @@ impl Places {
         }
     }
 
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
     /// In their order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         self.0.into_iter().enumerate().flat_map(|(index, mut part)| {
@@ -52,13 +59,11 @@ impl Places {
 }
 
 /// The words of all patterns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Words {
-    /// A bit for each hash of the letters that are looked for.
-    hashes: Box<[u64; HASHES]>,
     words: Vec<Word>,
-    /// Words by the letters that are looked for, and where in the word those are.
-    letters: HashMap<u64, Vec<(usize, usize)>>,
+    long: Letters,
+    short: Letters,
     /// Of patterns in which no word has to be.
     always: Places,
 }
@@ -69,10 +74,33 @@ struct Word {
     places: Places,
 }
 
+/// The letters that are looked for.
+#[derive(Debug)]
+struct Letters {
+    /// A bit for each hash of them.
+    hashes: Box<[u64; HASHES]>,
+    /// Their words, and where in the word they are.
+    words: HashMap<u64, Vec<(usize, usize)>, BuildHasherDefault<Multiplied>>,
+}
+
+impl Default for Letters {
+    fn default() -> Self {
+        Self { hashes: Box::new([0; HASHES]), words: HashMap::default() }
+    }
+}
+
+impl Letters {
+    fn add(&mut self, letters: u64, word: usize, offset: usize) {
+        let (part, bit) = hashed(letters);
+        self.hashes[part] |= bit;
+        self.words.entry(letters).or_default().push((word, offset));
+    }
+}
+
 impl Words {
     /// Of patterns that are regular expressions.
     pub fn of<'a>(patterns: impl Iterator<Item = &'a str>) -> Self {
-        let mut words = Self { hashes: Box::new([0; HASHES]), words: Vec::new(), letters: HashMap::new(), always: Places::default() };
+        let mut words = Self::default();
         for (place, pattern) in patterns.enumerate() {
             match needed(pattern) {
                 Some(needed) => needed.into_iter().for_each(|word| words.add(word, place)),
@@ -86,12 +114,11 @@ impl Words {
         if let Some(known) = self.words.iter_mut().find(|known| known.text == text) {
             return known.places.add(place);
         }
-        let (start, length) = looked_for(&text);
-        for offset in start..start + STRIDE {
-            let letters = folded(&text[offset..offset + length]);
-            let (part, bit) = hashed(letters);
-            self.hashes[part] |= bit;
-            self.letters.entry(letters).or_default().push((self.words.len(), offset));
+        let is_long = text.len() >= LONG + LONG_STRIDE - 1;
+        let (letters, length, stride) = if is_long { (&mut self.long, LONG, LONG_STRIDE) } else { (&mut self.short, SHORT, SHORT_STRIDE) };
+        let start = rarest(&text, length + stride - 1);
+        for offset in start..start + stride {
+            letters.add(folded(&text[offset..offset + length]), self.words.len(), offset);
         }
         let mut places = Places::default();
         places.add(place);
@@ -101,30 +128,33 @@ impl Words {
     /// The rules that the line may fit; those it cannot fit are not among them.
     pub fn of_line(&self, line: &[u8]) -> Places {
         let mut found = self.always;
-        for (at, letters) in line.array_windows().enumerate().step_by(STRIDE) {
-            self.look(line, at, u64::from_le_bytes(*letters) | SMALL, &mut found);
+        for (at, letters) in line.array_windows().enumerate().step_by(LONG_STRIDE) {
+            let letters = u64::from_le_bytes(*letters) | SMALL;
+            self.look(&self.long, line, at, letters, &mut found);
+            self.look(&self.short, line, at, letters & FIRST, &mut found);
+            self.look(&self.short, line, at + SHORT_STRIDE, letters >> (8 * SHORT_STRIDE) & FIRST, &mut found);
         }
         // What is left is shorter than a long word's letters.
-        let rest = line.len().saturating_sub(LONG - 1).next_multiple_of(STRIDE);
-        for at in (rest..line.len()).step_by(STRIDE) {
-            self.look(line, at, folded(&line[at..]), &mut found);
+        let rest = line.len().saturating_sub(LONG - 1).next_multiple_of(LONG_STRIDE);
+        for at in (rest..line.len()).step_by(SHORT_STRIDE) {
+            if let Some(letters) = line.get(at..at + SHORT) {
+                self.look(&self.short, line, at, folded(letters), &mut found);
+            }
         }
         found
     }
 
     #[inline]
-    fn look(&self, line: &[u8], at: usize, letters: u64, found: &mut Places) {
-        for letters in [letters, letters & FIRST] {
-            let (part, bit) = hashed(letters);
-            if self.hashes[part] & bit != 0 {
-                self.compare(line, at, letters, found);
-            }
+    fn look(&self, letters: &Letters, line: &[u8], at: usize, looked_at: u64, found: &mut Places) {
+        let (part, bit) = hashed(looked_at);
+        if letters.hashes[part] & bit != 0 {
+            self.compare(letters, line, at, looked_at, found);
         }
     }
 
     #[cold]
-    fn compare(&self, line: &[u8], at: usize, letters: u64, found: &mut Places) {
-        for (word, offset) in self.letters.get(&letters).into_iter().flatten() {
+    fn compare(&self, letters: &Letters, line: &[u8], at: usize, looked_at: u64, found: &mut Places) {
+        for (word, offset) in letters.words.get(&looked_at).into_iter().flatten() {
             let Some(word) = self.words.get(*word) else { continue };
             let there = at.checked_sub(*offset).and_then(|start| line.get(start..start + word.text.len()));
             if there.is_some_and(|there| there.eq_ignore_ascii_case(&word.text)) {
@@ -135,7 +165,7 @@ impl Words {
 }
 
 /// How many bits of a hash are looked at, and how many words of memory that takes.
-const HASHED: u32 = 18;
+const HASHED: u32 = 17;
 const HASHES: usize = 1 << (HASHED - 6);
 /// With these bits small and capital letters are the same; so are a few other signs, which does no harm.
 const SMALL: u64 = 0x2020_2020_2020_2020;
@@ -144,9 +174,32 @@ const FIRST: u64 = 0xffff_ffff;
 /// Letters of which text is full, the most frequent first; rarer than any letter is what stands between two words.
 const FREQUENT: &[u8] = b"etaoinsrlhdcumpfgvywbk";
 
+fn multiplied(letters: u64) -> u64 {
+    letters.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 fn hashed(letters: u64) -> (usize, u64) {
-    let hash = letters.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - HASHED);
+    let hash = multiplied(letters) >> (u64::BITS - HASHED);
     ((hash >> 6) as usize, 1 << (hash & 63))
+}
+
+/// Letters need no better hash than this one: whoever wrote the patterns wants them to be found.
+#[derive(Default)]
+struct Multiplied(u64);
+
+impl Hasher for Multiplied {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The middle of the product, where every letter counts, is what a map looks at.
+        self.0 = multiplied(self.0 ^ number).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Up to eight letters as one number.
@@ -155,12 +208,11 @@ fn folded(letters: &[u8]) -> u64 {
     if letters.len() == SHORT { number & FIRST } else { number }
 }
 
-/// Where the rarest letters of a word begin, and how many are looked for.
-fn looked_for(word: &[u8]) -> (usize, usize) {
-    let length = if word.len() < LONG + STRIDE - 1 { SHORT } else { LONG };
+/// Where the so many rarest letters of a word begin.
+fn rarest(word: &[u8], many: usize) -> usize {
     let rank = |letter: &u8| FREQUENT.iter().position(|frequent| frequent == letter).unwrap_or(FREQUENT.len());
-    let all = word.windows(length + STRIDE - 1).map(|letters| letters.iter().map(rank).sum::<usize>());
-    (all.enumerate().max_by_key(|(_, rarity)| *rarity).map_or(0, |(start, _)| start), length)
+    let all = word.windows(many).map(|letters| letters.iter().map(rank).sum::<usize>());
+    all.enumerate().max_by_key(|(_, rarity)| *rarity).map_or(0, |(start, _)| start)
 }
 
 /// Words of which every text that fits the pattern holds one, in any case of letters.

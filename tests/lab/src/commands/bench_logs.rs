@@ -16,7 +16,7 @@ use super::Failure;
 use crate::migration::operator::cpu_seconds;
 use crate::tools::Progress;
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const MEGABYTES: usize = 256;
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../controllers/pod-health-watch/rules.yaml");
 
