@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     if std::env::var_os(commands::AS_VMI).is_some() {
         return vmi::commands::main(&arguments);
     }
-    suite::main(&arguments, all())
+    suite::main(&arguments, &all())
 }
 
 fn all() -> Suite {

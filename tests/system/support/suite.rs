@@ -157,7 +157,7 @@ impl Tally {
 
 const FAILED: &str = "  failed: ";
 
-pub fn main(arguments: &[OsString], suite: Suite) -> ExitCode {
+pub fn main(arguments: &[OsString], suite: &Suite) -> ExitCode {
     let mut words: Vec<String> = arguments.iter().skip(1).filter_map(|word| word.to_str()).map(str::to_owned).collect();
     // Flags are for the standard harness; `cargo test -- --list` and the like have nothing to say here.
     words.retain(|word| !word.starts_with("--"));
@@ -198,7 +198,7 @@ pub fn main(arguments: &[OsString], suite: Suite) -> ExitCode {
     };
     let mut tally = Tally::default();
     if let Some(part) = parts.first() {
-        runtime.block_on(run(&mut tally, &suite, part, wanted));
+        runtime.block_on(run(&mut tally, suite, part, wanted));
     }
     tally.close()
 }
