@@ -174,6 +174,28 @@ const FIRST: u64 = 0xffff_ffff;
 /// Letters of which text is full, the most frequent first; rarer than any letter is what stands between two words.
 const FREQUENT: &[u8] = b"etaoinsrlhdcumpfgvywbk";
 
+/// Words of which the logs of healthy components are full.
+const EVERYDAY: &[&[u8]] = &[
+    b"cluster",
+    b"config",
+    b"controller",
+    b"credential",
+    b"driver",
+    b"machine",
+    b"operator",
+    b"reconciling",
+    b"storage",
+    b"updating",
+    b"version",
+    b"vsphere",
+];
+
+/// Whether four letters in a row are those of a word that stands in nearly every line.
+fn everyday(letters: &[u8]) -> bool {
+    let common = |four: &[u8]| EVERYDAY.iter().any(|word| word.windows(SHORT).any(|part| part == four));
+    letters.windows(SHORT).any(common)
+}
+
 fn multiplied(letters: u64) -> u64 {
     letters.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -211,7 +233,7 @@ fn folded(letters: &[u8]) -> u64 {
 /// Where the so many rarest letters of a word begin.
 fn rarest(word: &[u8], many: usize) -> usize {
     let rank = |letter: &u8| FREQUENT.iter().position(|frequent| frequent == letter).unwrap_or(FREQUENT.len());
-    let all = word.windows(many).map(|letters| letters.iter().map(rank).sum::<usize>());
+    let all = word.windows(many).map(|letters| (!everyday(letters), letters.iter().map(rank).sum::<usize>()));
     all.enumerate().max_by_key(|(_, rarity)| *rarity).map_or(0, |(start, _)| start)
 }
 
@@ -219,21 +241,27 @@ fn rarest(word: &[u8], many: usize) -> usize {
 pub fn needed(pattern: &str) -> Option<Vec<Vec<u8>>> {
     let parsed = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let words = needed_of(&parsed)?;
-    (shortest(&words) >= SHORTEST).then(|| words.into_iter().map(|word| word.to_ascii_lowercase()).collect())
+    (shortest(&words) >= SHORTEST).then_some(words)
 }
 
 fn needed_of(part: &Hir) -> Option<Vec<Vec<u8>>> {
     match part.kind() {
-        HirKind::Literal(literal) => Some(vec![literal.0.to_vec()]),
+        HirKind::Literal(literal) => Some(vec![literal.0.to_ascii_lowercase()]),
         HirKind::Capture(capture) => needed_of(&capture.sub),
         HirKind::Repetition(repetition) if repetition.min > 0 => needed_of(&repetition.sub),
-        HirKind::Concat(parts) => parts.iter().filter_map(needed_of).max_by_key(|words| shortest(words)),
+        HirKind::Concat(parts) => parts.iter().filter_map(needed_of).max_by_key(|words| worth(words)),
         HirKind::Alternation(parts) => {
             let words: Option<Vec<_>> = parts.iter().map(needed_of).collect();
             Some(words?.concat())
         }
         _ => None,
     }
+}
+
+/// Words are worth more the longer they are, but most of all if not every line has them.
+fn worth(words: &[Vec<u8>]) -> (bool, usize) {
+    let shortest = shortest(words);
+    (shortest >= SHORTEST && !words.iter().any(|word| EVERYDAY.iter().any(|everyday| word.trim_ascii() == *everyday)), shortest)
 }
 
 fn shortest(words: &[Vec<u8>]) -> usize {
@@ -249,13 +277,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_needs_its_longest_words_and_one_of_each_choice() {
+    fn a_pattern_needs_its_longest_words_that_are_not_everyday_ones_and_one_of_each_choice() {
         for (pattern, expected) in [
             ("no such host", Some(vec!["no such host"])),
             ("(dial tcp|/sdk).*(timed out|refused)", Some(vec!["timed out", "refused"])),
             ("failed to (connect to|get) .*", Some(vec!["failed to "])),
             ("(Unknown key)+", Some(vec!["unknown key"])),
             ("Username/Password or shared session manager", Some(vec!["username/password or shared session manager"])),
+            ("Failed (to sync|syncing) machine.api", Some(vec!["to sync", "syncing"])),
+            ("errors? (updating|reconciling) it", Some(vec!["error"])),
             // Nothing has to be there, or nearly nothing.
             ("a|long enough", None),
             ("(long enough)?", None),
