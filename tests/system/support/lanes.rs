@@ -77,6 +77,7 @@ fn process(part: &Part, arguments: &[OsString]) -> io::Result<Tally> {
         match (&mut tally, Tally::parse(&line)) {
             (None, Some(closing)) => tally = Some(closing),
             (Some(tally), _) => tally.name(&line),
+            (None, None) if line.is_empty() => {}
             (None, None) => println!("{line}"),
         }
     }
