@@ -242,14 +242,14 @@ pub async fn an_original_is_saved_once_whatever_others_save_meanwhile(lab: &Lab)
     Ok(api.delete(&saved::secret_name("kit"), &kube::api::DeleteParams::default()).await.map(drop)?)
 }
 
-pub async fn what_was_made_can_be_read_once_its_write_was_seen(lab: &Lab) -> TestResult {
+pub async fn what_was_made_can_be_read_at_once_and_what_was_deleted_cannot(lab: &Lab) -> TestResult {
     let cache = Cache::start(&lab.client, "default", &[reads(CONFIG_MAP).within(OWN)]);
     cache.ready().await;
     let api = CONFIG_MAP.api(&lab.client, "default");
     let made = serde_json::from_value(config_map("default"))?;
     for _ in 0..20 {
         let made = api.create(&kube::api::PostParams::default(), &made).await?;
-        cache.until_seen(&made, CONFIG_MAP).await;
+        cache.take(&made, CONFIG_MAP);
         assert!(cache.get(CONFIG_MAP, "default", "toy").is_some(), "it was made, and a look would make it once more");
         api.delete("toy", &kube::api::DeleteParams::default()).await?;
         cache.until_deleted(CONFIG_MAP, "default", "toy", &made.metadata.uid.clone().unwrap_or_default()).await;

@@ -171,7 +171,7 @@ fn all() -> Suite {
     });
     in_lab!(suite, "plain", Depth::Quick, kit::{
         an_original_is_saved_once_whatever_others_save_meanwhile,
-        what_was_made_can_be_read_once_its_write_was_seen,
+        what_was_made_can_be_read_at_once_and_what_was_deleted_cannot,
     });
     in_lab!(suite, "plain", Depth::Ci, kit::{one_process_leads_at_a_time_and_the_next_takes_over});
     alone!(suite, Depth::Ci, growth::{a_cluster_grown_by_hand_passes_the_verdict});

@@ -34,9 +34,9 @@ use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CRD, CREDENTIALS_REQUEST, DAEMON_SET,
     DEPLOYMENT, INFRASTRUCTURE, LEASE, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
 };
-use vmi_kit::{OWN, Stop, Touch, active, reads};
+use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_site::vcenter::{MACHINE_API_SECRET, ROOT_SECRET, TRUST_BUNDLE};
-use vmi_steps::{Controller, Migration, Report, Wake, Writer};
+use vmi_steps::{Controller, Migration, Report, Wake, Writer, active};
 
 use checks::Judged;
 use facts::Looked;

@@ -1,7 +1,6 @@
 //! Live copies of everything the controllers touch: one watch for each, shared by all, and one signal that wakes whoever waits.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use kube::{Client, ResourceExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::answers::Answers;
 use crate::kind::{CLUSTER_VERSION, CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE, Kind, MACHINE, MACHINE_SET, VMI};
 use crate::touch::{OWN, Touch};
 
@@ -21,14 +21,13 @@ use crate::touch::{OWN, Touch};
 const REQUIRED: &[Kind] = &[VMI, INFRASTRUCTURE, CLUSTER_VERSION, MACHINE, MACHINE_SET, CONTROL_PLANE_MACHINE_SET];
 /// How long until a kind that is not served is looked for again: no event tells of that.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-const OWN_WRITE_SEEN: Duration = Duration::from_secs(10);
+const DELETION_SEEN: Duration = Duration::from_secs(10);
 
 /// Watches until dropped.
 pub struct Cache {
     own: String,
     stores: BTreeMap<Kind, Vec<Arc<Watched>>>,
-    changes: watch::Receiver<u64>,
-    revisions: Arc<Mutex<BTreeMap<Kind, u64>>>,
+    signal: Arc<Signal>,
     strays: Mutex<BTreeSet<String>>,
     _watches: JoinSet<()>,
 }
@@ -38,8 +37,14 @@ struct Watched {
     namespace: String,
     store: Store<DynamicObject>,
     state: Mutex<State>,
-    /// The newest version that the watch has told of.
-    newest: AtomicU64,
+    answers: Mutex<Answers>,
+}
+
+/// Wakes whoever waits, and counts what changed of each kind.
+#[derive(Default)]
+struct Signal {
+    changes: watch::Sender<u64>,
+    revisions: Mutex<BTreeMap<Kind, u64>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -53,24 +58,23 @@ enum State {
 impl Cache {
     /// Starts a watch for each thing touched, those that cover each other once.
     pub fn start(client: &Client, own: &str, touches: &[Touch]) -> Self {
-        let (bump, changes) = watch::channel(0);
-        let revisions = Arc::new(Mutex::new(BTreeMap::new()));
+        let signal = Arc::new(Signal::default());
         let mut watches = JoinSet::new();
         let mut stores: BTreeMap<Kind, Vec<Arc<Watched>>> = BTreeMap::new();
         for touch in widest(touches, own) {
             let namespace = if touch.namespace == OWN { own } else { touch.namespace }.to_owned();
             let writer = Writer::<DynamicObject>::new(touch.kind.resource());
             let (store, state) = (writer.as_reader(), Mutex::new(State::Starting));
-            let watched = Arc::new(Watched { touch, namespace, store, state, newest: AtomicU64::new(0) });
+            let watched = Arc::new(Watched { touch, namespace, store, state, answers: Mutex::default() });
             stores.entry(touch.kind).or_default().push(Arc::clone(&watched));
-            watches.spawn(follow(client.clone(), watched, writer, bump.clone(), Arc::clone(&revisions)));
+            watches.spawn(follow(client.clone(), watched, writer, Arc::clone(&signal)));
         }
-        Self { own: own.to_owned(), stores, changes, revisions, strays: Mutex::default(), _watches: watches }
+        Self { own: own.to_owned(), stores, signal, strays: Mutex::default(), _watches: watches }
     }
 
     /// Returns when everything that is served has been listed.
     pub async fn ready(&self) {
-        let mut changes = self.changes.clone();
+        let mut changes = self.changes();
         while !self.not_ready().is_empty() {
             if changes.changed().await.is_err() {
                 return;
@@ -105,7 +109,10 @@ impl Cache {
         if kind.namespaced {
             key = key.within(namespace);
         }
-        self.covering(kind, namespace, name)?.store.get(&key)
+        let watched = self.covering(kind, namespace, name)?;
+        let told = watched.store.get(&key).into_iter().collect();
+        let within = |object: &DynamicObject| !kind.namespaced || object.metadata.namespace.as_deref() == Some(namespace);
+        lock(&watched.answers).over(told, |object| object.metadata.name.as_deref() == Some(name) && within(object)).pop()
     }
 
     /// All objects of a kind in a namespace, or everywhere; only what is watched.
@@ -114,18 +121,18 @@ impl Cache {
             self.stray(kind, namespace, "");
             return Vec::new();
         };
-        let all = watched.iter().flat_map(|watched| watched.store.state());
+        let all = watched.iter().flat_map(|watched| lock(&watched.answers).over(watched.store.state(), |_| true));
         all.filter(|object| namespace.is_empty() || object.namespace().is_none_or(|here| here == namespace)).collect()
     }
 
     /// Wakes on every change of anything.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.clone()
+        self.signal.changes.subscribe()
     }
 
     /// A number that grows with every change of one of these kinds.
     pub fn revision(&self, kinds: &[Kind]) -> u64 {
-        let revisions = lock(&self.revisions);
+        let revisions = lock(&self.signal.revisions);
         kinds.iter().filter_map(|kind| revisions.get(kind)).sum()
     }
 
@@ -134,32 +141,26 @@ impl Cache {
         lock(&self.strays).iter().cloned().collect()
     }
 
-    /// Waits until an own write can be read here, so that nobody acts twice on what it has already changed.
-    pub async fn until_seen(&self, written: &DynamicObject, kind: Kind) {
-        let (namespace, name) = (written.namespace().unwrap_or_default(), written.name_any());
+    /// Takes the apiserver's answer to an own write, so that it can be read here at once and wakes whoever waits for it.
+    pub fn take(&self, written: &DynamicObject, kind: Kind) {
         if !self.stores.contains_key(&kind) {
             return;
         }
-        let Some(watched) = self.covering(kind, &namespace, &name) else { return };
-        let version = version(written);
-        // What was made is not there at first; once the watch has told of something newer, it was there and may be gone again.
-        let told = || watched.newest.load(Ordering::Relaxed) >= version;
-        self.until(|| told() || self.get(kind, &namespace, &name).is_some_and(|object| self::version(&object) >= version)).await;
+        let Some(watched) = self.covering(kind, &written.namespace().unwrap_or_default(), &written.name_any()) else { return };
+        let mut written = written.clone();
+        slim(&mut written);
+        if lock(&watched.answers).keep(written) {
+            self.signal.tell(kind);
+        }
     }
 
     /// Waits until a deletion can be read here.
     pub async fn until_deleted(&self, kind: Kind, namespace: &str, name: &str, uid: &str) {
-        let gone = |object: Arc<DynamicObject>| {
-            object.metadata.deletion_timestamp.is_some() || object.metadata.uid.as_deref().is_none_or(|seen| seen != uid)
-        };
-        self.until(|| self.get(kind, namespace, name).is_none_or(gone)).await;
-    }
-
-    async fn until(&self, seen: impl Fn() -> bool) {
-        let mut changes = self.changes.clone();
-        let wait = async { while !seen() && changes.changed().await.is_ok() {} };
-        if tokio::time::timeout(OWN_WRITE_SEEN, wait).await.is_err() {
-            tracing::warn!("an own write was not seen by the watch in time; going on with what is known");
+        let goes = |object: Arc<DynamicObject>| object.metadata.deletion_timestamp.is_some() || object.uid().is_none_or(|seen| seen != uid);
+        let mut changes = self.changes();
+        let wait = async { while !self.get(kind, namespace, name).is_none_or(goes) && changes.changed().await.is_ok() {} };
+        if tokio::time::timeout(DELETION_SEEN, wait).await.is_err() {
+            tracing::warn!(kind = kind.kind, namespace, name, "not seen in time that it was deleted; going on with what is known");
         }
     }
 
@@ -178,13 +179,15 @@ impl Cache {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+impl Signal {
+    fn tell(&self, kind: Kind) {
+        *lock(&self.revisions).entry(kind).or_default() += 1;
+        self.changes.send_modify(|changes| *changes += 1);
+    }
 }
 
-/// Versions of one kind grow; that is what makes an own write recognisable.
-fn version(object: &DynamicObject) -> u64 {
-    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Without those that another one covers.
@@ -201,13 +204,7 @@ fn widest(touches: &[Touch], own: &str) -> Vec<Touch> {
     kept
 }
 
-async fn follow(
-    client: Client,
-    watched: Arc<Watched>,
-    writer: Writer<DynamicObject>,
-    bump: watch::Sender<u64>,
-    revisions: Arc<Mutex<BTreeMap<Kind, u64>>>,
-) {
+async fn follow(client: Client, watched: Arc<Watched>, writer: Writer<DynamicObject>, signal: Arc<Signal>) {
     let Touch { kind, name, .. } = watched.touch;
     let config =
         if name.is_empty() { watcher::Config::default() } else { watcher::Config::default().fields(&format!("metadata.name={name}")) };
@@ -217,14 +214,14 @@ async fn follow(
     let mut listed = false;
     while let Some(event) = stream.next().await {
         let failure = match event {
-            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => continue,
             Ok(event) => {
+                let news = lock(&watched.answers).told(&event);
                 if matches!(event, watcher::Event::InitDone) {
                     listed = true;
                     *lock(&watched.state) = State::Listed;
                 }
-                if let watcher::Event::Apply(object) | watcher::Event::Delete(object) = &event {
-                    watched.newest.fetch_max(version(object), Ordering::Relaxed);
+                if !news {
+                    continue;
                 }
                 pause = Duration::from_millis(200);
                 None
@@ -238,8 +235,7 @@ async fn follow(
                 tracing::info!(kind = kind.kind, namespace = watched.namespace, %error, "cannot watch; trying again");
             }
         }
-        *lock(&revisions).entry(kind).or_default() += 1;
-        bump.send_modify(|changes| *changes += 1);
+        signal.tell(kind);
         if failure.is_some() {
             // Nothing tells when the apiserver can be reached again or serves a kind it did not.
             tokio::time::sleep(if not_served && !listed { LOOK_AGAIN } else { pause }).await;

@@ -6,7 +6,7 @@
 
 #![deny(missing_docs)]
 
-pub mod active;
+mod answers;
 pub mod cache;
 pub mod context;
 pub mod denials;
@@ -19,7 +19,6 @@ pub mod text;
 pub mod touch;
 pub mod trial;
 pub mod vcenters;
-pub mod writes;
 
 pub use context::Context;
 pub use failure::{Stop, failure};

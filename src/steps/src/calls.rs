@@ -60,7 +60,7 @@ async fn keep(m: &Migration, step: StepName, began: Option<Timestamp>) -> Result
     let manager = step.step().controller.field_manager();
     let _writing = m.cx.vcenters.trials().write(Vec::new()).await;
     api.patch(&name, &PatchParams::apply(&manager).force(), &Patch::Apply(&body)).await?;
-    vmi_kit::writes::counted();
+    crate::writes::counted();
     Ok(())
 }
 

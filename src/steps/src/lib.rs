@@ -7,6 +7,7 @@
 
 #![deny(missing_docs)]
 
+pub mod active;
 pub mod calls;
 pub mod change;
 pub mod drift;
@@ -17,6 +18,7 @@ pub mod report;
 pub mod saved;
 pub mod step;
 pub mod writer;
+pub mod writes;
 
 pub use driver::Controller;
 pub use migration::Migration;

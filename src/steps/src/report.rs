@@ -258,11 +258,11 @@ impl Report {
                 });
             }
         };
-        vmi_kit::writes::counted();
+        crate::writes::counted();
         self.written = Some(status);
         self.last = Some((Timestamp::now(), self.generation));
         // A look at the vmi as it was before would take the step once more.
-        cx.cache.until_seen(&written, VMI).await;
+        cx.cache.take(&written, VMI);
         Ok(())
     }
 }

@@ -12,10 +12,9 @@ use vmi_crds::turn::{Turn, turn};
 use vmi_kit::failure::{Stop, failure, may_change, words};
 use vmi_kit::kind::{Kind, SECRET};
 use vmi_kit::trial::Writing;
-use vmi_kit::writes;
 
 use crate::migration::Migration;
-use crate::saved;
+use crate::{saved, writes};
 
 /// Writes for one step, in one direction.
 pub struct Writer<'a> {
@@ -55,7 +54,7 @@ impl<'a> Writer<'a> {
         let object = parse(object)?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let made = api.create(&PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
-        self.wrote(kind, &made, what).await;
+        self.wrote(kind, &made, what);
         Ok(made)
     }
 
@@ -67,7 +66,7 @@ impl<'a> Writer<'a> {
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let params = PatchParams { field_manager: Some("vmi-operator".to_owned()), ..PatchParams::default() };
         let made = api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch)).await.map_err(|error| self.refused(what, &error))?;
-        self.wrote(kind, &made, what).await;
+        self.wrote(kind, &made, what);
         Ok(made)
     }
 
@@ -76,7 +75,7 @@ impl<'a> Writer<'a> {
         let _writing = self.fence().await?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let made = api.replace(&object.name_any(), &PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
-        self.wrote(kind, &made, what).await;
+        self.wrote(kind, &made, what);
         Ok(made)
     }
 
@@ -142,10 +141,10 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    async fn wrote(&mut self, kind: Kind, object: &DynamicObject, what: &str) {
+    fn wrote(&mut self, kind: Kind, object: &DynamicObject, what: &str) {
         writes::counted();
         self.said(what);
-        self.m.cx.cache.until_seen(object, kind).await;
+        self.m.cx.cache.take(object, kind);
     }
 
     /// A conflict means that somebody else wrote meanwhile: look again. What the apiserver refuses for its content stays refused.

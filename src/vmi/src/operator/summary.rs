@@ -15,8 +15,8 @@ use vmi_crds::turn::{rolling_back, undone};
 use vmi_crds::{VSphereMigrationInfra, safety};
 use vmi_kit::failure::overtaken;
 use vmi_kit::kind::{INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, SECRET};
-use vmi_kit::{OWN, Stop, Touch, active, reads, writes};
-use vmi_steps::{Controller, Migration, Report, Wake, saved};
+use vmi_kit::{OWN, Stop, Touch, reads};
+use vmi_steps::{Controller, Migration, Report, Wake, active, saved, writes};
 
 use super::words;
 

@@ -4,8 +4,8 @@ use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use serde_json::json;
 
-use crate::failure::Stop;
-use crate::kind::LEASE;
+use vmi_kit::failure::Stop;
+use vmi_kit::kind::LEASE;
 
 /// The Lease's name.
 pub const NAME: &str = "vmi-active";
