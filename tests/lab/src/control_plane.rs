@@ -75,9 +75,7 @@ impl ControlPlane {
 
         let etcd = Component::start(mark, &logs, "etcd", &programs.etcd, &etcd_arguments(folder, address), &[])?;
         let arguments = apiserver_arguments(&files, &authority, address, &egress)?;
-        // The apiserver holds the most memory by far; collecting a little earlier costs nothing that anyone would notice.
-        let frugal = [("GOGC", "60".to_owned())];
-        let mut apiserver = Component::start(mark, &logs, "kube-apiserver", &programs.apiserver, &arguments, &frugal)?;
+        let mut apiserver = Component::start(mark, &logs, "kube-apiserver", &programs.apiserver, &arguments, &[])?;
 
         let admin = authority.client("lab-admin", Some("system:masters"))?;
         let kubeconfig = files.write("kubeconfig", &kubeconfig(&url, &authority, &admin))?;
@@ -88,6 +86,8 @@ impl ControlPlane {
         let manager = files.write("kube-controller-manager.kubeconfig", &self::kubeconfig(&url, &authority, &manager))?;
         let scheduler = authority.client("system:kube-scheduler", None)?;
         let scheduler = files.write("kube-scheduler.kubeconfig", &self::kubeconfig(&url, &authority, &scheduler))?;
+        // These have little to do, so that collecting earlier costs nothing that anyone would notice.
+        let frugal = [("GOGC", "60".to_owned())];
         let manager = Component::start(
             mark,
             &logs,
