@@ -4,6 +4,7 @@
 //! An automaton of all words does not, and would have to wait for every letter. Every fourth place of a line is enough, every second
 //! for short words, since the letters that begin up to so many places further on are looked for too.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -178,22 +179,27 @@ const FREQUENT: &[u8] = b"etaoinsrlhdcumpfgvywbk";
 const EVERYDAY: &[&[u8]] = &[
     b"cluster",
     b"config",
+    b"control plane",
     b"controller",
     b"credential",
     b"driver",
     b"machine",
+    b"node",
+    b"not found",
     b"operator",
+    b"provider",
     b"reconciling",
     b"storage",
     b"updating",
     b"version",
     b"vsphere",
+    b"webhook",
 ];
 
-/// Whether four letters in a row are those of a word that stands in nearly every line.
-fn everyday(letters: &[u8]) -> bool {
-    let common = |four: &[u8]| EVERYDAY.iter().any(|word| word.windows(SHORT).any(|part| part == four));
-    letters.windows(SHORT).any(common)
+/// How often four letters in a row are those of a word that stands in nearly every line.
+fn everyday(letters: &[u8]) -> usize {
+    let common = |four: &&[u8]| EVERYDAY.iter().any(|word| word.windows(SHORT).any(|part| part == *four));
+    letters.windows(SHORT).filter(common).count()
 }
 
 fn multiplied(letters: u64) -> u64 {
@@ -233,7 +239,7 @@ fn folded(letters: &[u8]) -> u64 {
 /// Where the so many rarest letters of a word begin.
 fn rarest(word: &[u8], many: usize) -> usize {
     let rank = |letter: &u8| FREQUENT.iter().position(|frequent| frequent == letter).unwrap_or(FREQUENT.len());
-    let all = word.windows(many).map(|letters| (!everyday(letters), letters.iter().map(rank).sum::<usize>()));
+    let all = word.windows(many).map(|letters| (Reverse(everyday(letters)), letters.iter().map(rank).sum::<usize>()));
     all.enumerate().max_by_key(|(_, rarity)| *rarity).map_or(0, |(start, _)| start)
 }
 
