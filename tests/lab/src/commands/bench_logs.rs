@@ -1,4 +1,5 @@
-//! The part of `bench` about logs: our rules over a log such as a busy cluster writes, beside `grep` with the same patterns.
+//! The part of `bench` about logs: our rules beside `grep` with the same patterns, over a log such as a busy cluster writes and over
+//! what the controllers of a lab wrote while it booted, as the apiserver gives it to the operator.
 //!
 //! Both read the same file and count the lines that fit; that the counts are equal is part of the measurement. The time is that of
 //! the processor, since others may use it too.
@@ -8,13 +9,23 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, LogParams};
+use kube::{Api, ResourceExt};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Failure;
+use super::{Failure, kubeconfig};
 use crate::migration::operator::cpu_seconds;
+use crate::supervisor::{Order, Running};
 use crate::tools::Progress;
+use crate::{control_plane, home, requirements};
+
+/// Over a log that is made up of what healthy components write.
+pub const MADE_UP: &str = "log_matching";
+/// Over what was written in a lab.
+pub const OF_A_LAB: &str = "log_matching_lab";
 
 const ROUNDS: usize = 5;
 const MEGABYTES: usize = 256;
@@ -54,26 +65,28 @@ fn broken(message: &dyn std::fmt::Display) -> Failure {
 }
 
 /// The case of the report.
-pub async fn case(progress: &mut Progress) -> Result<Value, Failure> {
+pub async fn case(name: &str, progress: &mut Progress) -> Result<Value, Failure> {
     let rules = std::fs::read_to_string(RULES)?;
     let rules: Vec<Rule> = serde_saphyr::from_str(&rules).map_err(|error| broken(&error))?;
+    let size = MEGABYTES * 1_000_000;
+    let log = if name == OF_A_LAB { repeated(&of_a_lab(progress).await?, size) } else { text(&rules, size) };
     let folder = std::env::temp_dir().join(format!("vmi-bench-logs-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let measured = in_folder(&rules, &folder, progress).await;
+    let measured = in_folder(name, &rules, &log, &folder, progress).await;
     std::fs::remove_dir_all(&folder)?;
     measured
 }
 
-async fn in_folder(rules: &[Rule], folder: &Path, progress: &mut Progress) -> Result<Value, Failure> {
+async fn in_folder(name: &str, rules: &[Rule], text: &str, folder: &Path, progress: &mut Progress) -> Result<Value, Failure> {
     let (log, patterns) = (folder.join("log"), folder.join("patterns"));
-    std::fs::write(&log, text(rules, MEGABYTES * 1_000_000))?;
+    std::fs::write(&log, text)?;
     let known: Vec<&str> = rules.iter().map(|rule| rule.pattern.as_str()).filter(|pattern| !pattern.is_empty()).collect();
     std::fs::write(&patterns, known.join("\n"))?;
     progress.line("building vmi as it is shipped");
     let vmi = our_program().await?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
-        progress.status(&format!("log_matching {round}/{ROUNDS}"));
+        progress.status(&format!("{name} {round}/{ROUNDS}"));
         let mut explain = Command::new(&vmi);
         let mine = measured(explain.args(["explain", "--component", "any"]), &log)?;
         let mut grep = Command::new("grep");
@@ -82,12 +95,34 @@ async fn in_folder(rules: &[Rule], folder: &Path, progress: &mut Progress) -> Re
         if found.is_none() || found != wanted {
             return Err(broken(&format!("vmi finds {found:?} lines that fit a rule, and grep {wanted:?}")));
         }
-        ours.push(speed(mine.0));
-        theirs.push(speed(other.0));
+        ours.push(text.len() as f64 / 1e6 / mine.0);
+        theirs.push(text.len() as f64 / 1e6 / other.0);
     }
     progress.clear();
     let (ours, peer) = (median(ours), median(theirs));
-    Ok(json!({"name": "log_matching", "ours": ours, "peer": peer, "peer_name": "grep", "unit": "MB/s", "better": "higher"}))
+    Ok(json!({"name": name, "ours": ours, "peer": peer, "peer_name": "grep", "unit": "MB/s", "better": "higher"}))
+}
+
+/// All that is in the logs of a lab that has just booted.
+async fn of_a_lab(progress: &mut Progress) -> Result<String, Failure> {
+    requirements::check(&home::folder())?;
+    let order = Order { shape: "native".to_owned(), name: format!("bench-{}", std::process::id()), block: None };
+    let running = Running::start(&order, true, |step| progress.line(step)).await?;
+    let client = control_plane::client(&kubeconfig(&running.record)).await?;
+    let mut text = String::new();
+    for pod in Api::<Pod>::all(client.clone()).list(&ListParams::default()).await.map_err(|error| broken(&error))? {
+        let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+        for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
+            let asked = LogParams { container: Some(container.name.clone()), timestamps: true, ..LogParams::default() };
+            text.push_str(&api.logs(&pod.name_any(), &asked).await.map_err(|error| broken(&error))?);
+        }
+    }
+    running.stop().await?;
+    Ok(text)
+}
+
+fn repeated(log: &str, size: usize) -> String {
+    log.repeat(size / log.len().max(1) + 1)
 }
 
 /// A log of ordinary lines, and among them each rule's in turn.
@@ -133,10 +168,6 @@ fn fitting(output: &str) -> Option<u64> {
     let (_, counts) = output.trim_end().lines().last()?.split_once(": ")?;
     let number = |part: &str| part.split(' ').next()?.parse::<u64>().ok();
     counts.split(", ").take(3).map(number).sum()
-}
-
-fn speed(seconds: f64) -> f64 {
-    MEGABYTES as f64 / seconds
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
