@@ -82,5 +82,9 @@ fn process(part: &Part, arguments: &[OsString]) -> io::Result<Tally> {
         }
     }
     let status = child.wait()?;
-    Ok(tally.unwrap_or_else(|| Tally::failed(&format!("{part}: ended with {status} before it was through"))))
+    match tally {
+        Some(tally) if tally.is_well() == status.success() => Ok(tally),
+        Some(_) => Ok(Tally::failed(&format!("{part}: ended with {status}, whatever it said"))),
+        None => Ok(Tally::failed(&format!("{part}: ended with {status} before it was through"))),
+    }
 }

@@ -151,7 +151,12 @@ impl Tally {
         for name in &self.failed {
             println!("{FAILED}{name}");
         }
-        if failed == 0 && self.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        if self.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// How the process of these tests has to end.
+    pub fn is_well(&self) -> bool {
+        self.failed.is_empty() && self.unnamed == 0 && self.passed > 0
     }
 }
 
