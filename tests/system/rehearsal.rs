@@ -170,8 +170,16 @@ pub async fn an_ancient_move_ends_well() -> TestResult {
     whole("ancient", &[], 20).await
 }
 
+pub async fn an_ancient_growth_ends_well() -> TestResult {
+    whole("ancient", &["--keep-source"], 12).await
+}
+
 pub async fn a_move_of_a_cluster_that_may_begin_with_one_vcenter_only_ends_well() -> TestResult {
     whole("unlisted", &[], 20).await
+}
+
+pub async fn a_growth_of_a_cluster_that_may_begin_with_one_vcenter_only_ends_well() -> TestResult {
+    whole("unlisted", &["--keep-source"], 12).await
 }
 
 pub async fn a_large_boot_ends_well() -> TestResult {

@@ -234,6 +234,8 @@ async fn look<S: Step>(step: &S, m: &Migration, report: &mut Report) -> Result<W
         Ok(Seen::Failed(failure)) if report.reason(S::NAME.as_str()) != Some(&failure.rule) => {
             fail(m, report, S::NAME, &failure.rule.clone(), *failure);
         }
+        // Or more of the same, such as another machine that has failed meanwhile.
+        Err(Stop::Failed(failure)) => fail(m, report, S::NAME, &failure.rule.clone(), *failure),
         Err(Stop::Refused(credentials, _)) => remember(m, report, S::NAME, credentials).await?,
         _ => {}
     }

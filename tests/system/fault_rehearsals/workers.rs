@@ -48,7 +48,11 @@ async fn no_workers(lab: &Lab) -> TestResult {
 
     let lonely = migration.faults.add(&Fault::NeverJoins { prefix: format!("{INFRA_ID}-worker") }).await?;
     let failures = all_failures(lab).await?;
-    assert!(failures.iter().any(|name| failed.message.contains(name)), "{failures:?}: {failed:?}");
+    let named = |vmi: &vmi_crds::VSphereMigrationInfra| {
+        let failure = vmi.step(WorkersReady)?.failure.clone()?;
+        failures.iter().all(|name| failure.message.contains(name)).then_some(())
+    };
+    migration.until("every machine that failed to be named", named).await?;
     for name in &failures {
         kubernetes::delete(&lab.client, MACHINE, MACHINE_API, name).await?;
     }

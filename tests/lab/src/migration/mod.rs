@@ -24,6 +24,7 @@ use std::path::PathBuf;
 
 use kube::Client;
 
+use crate::cluster::config;
 use crate::home::{self, Record};
 use crate::net::Block;
 use crate::shape::{self, Shape};
@@ -108,6 +109,12 @@ impl Site {
     /// Where the cluster moves to.
     pub fn targets(&self) -> Vec<&Vcenter> {
         std::iter::once(&self.target).chain(&self.more_targets).collect()
+    }
+
+    /// What the failure domains there are called.
+    pub fn target_domains(&self) -> Vec<String> {
+        let zones = self.targets().into_iter().flat_map(|target| target.zones.iter().map(move |zone| (target, zone)));
+        zones.map(|(target, zone)| config::named_domain(target, zone).name).collect()
     }
 
     /// All, the source first.

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::dump::Dump;
 use super::verdict::{self, Check, Expected, none, object};
 use super::{Error, NAMESPACE, Site, request};
-use crate::cluster::config::named_domain;
 use crate::kubernetes::{
     self, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
 };
@@ -124,8 +123,7 @@ async fn control_plane(site: &Site) -> Result<Result<(), String>, Error> {
     let domains = template["failureDomains"]["vsphere"].as_array().into_iter().flatten().filter_map(|domain| domain["name"].as_str());
     let mut found: Vec<&str> = domains.collect();
     found.sort_unstable();
-    let zones = site.targets().into_iter().flat_map(|target| target.zones.iter().map(move |zone| (target, zone)));
-    let wanted: Vec<String> = zones.map(|(target, zone)| named_domain(target, zone).name).collect();
+    let wanted = site.target_domains();
     Ok(if found != wanted {
         Err(format!("its failure domains are {}, wanted are {}", found.join(", "), wanted.join(", ")))
     } else if template.to_string().contains(&site.source.server) {

@@ -161,9 +161,13 @@ impl<'a> Timeline<'a> {
             let rested = self.quiet_end(step.name, quiet, seen);
             let happened = self.acts().chain(self.awaited()).map(|event| event.answered).chain(rested).chain(seen.taken.iter().copied());
             let last = happened.filter(|at| (begun..=done).contains(at)).max().unwrap_or(begun);
-            Some(seconds(last, done))
+            Some((step.name.as_str(), seconds(last, done)))
         });
-        waited.sum::<f64>() + self.handovers().into_iter().map(|(_, seconds)| seconds).sum::<f64>()
+        let told = |when: &'static str| move |(step, seconds): &(&str, f64)| tracing::debug!(step, seconds, "asleep {when}");
+        let at_ends: f64 = waited.inspect(told("before its end")).map(|(_, seconds)| seconds).sum();
+        let handed_over: f64 =
+            self.handovers().iter().inspect(|found| told("before its beginning")(found)).map(|(_, seconds)| seconds).sum();
+        at_ends + handed_over
     }
 
     /// Writes of others to what the operator waits for. A node's own reports that it is alive are nothing to wait for.

@@ -1,6 +1,7 @@
 //! The verdict on a growth: what the cluster and the vCenters themselves say, each check with what is wrong where it fails. What it
 //! looks at is looked at after a move too, with other vCenters expected.
 
+mod control_plane;
 mod csi_config;
 
 use std::time::Duration;
@@ -67,10 +68,12 @@ pub async fn growth(site: &Site, before: &Dump) -> Result<Vec<Check>, Error> {
         "CustomResourceDefinition",
         "Deployment",
         "ClusterVersion",
+        "ControlPlaneMachineSet",
         "vCenter",
     ];
     let others = none(&before.difference_of(&after, |kind| !rest.contains(&kind)));
     checks.push(Check::new("machines, their sets and checks, and the pools are as before", others));
+    checks.push(Check::new("the control plane stays where it is", control_plane::stays(site, before, &after)));
     // A machine cannot come up where the cluster does not know the place; that it does not would be waited for in vain.
     let tried = match checks.iter().all(|check| check.passed) {
         true => trial::machine_on_the_target(site).await.map_err(|error| error.to_string()),
