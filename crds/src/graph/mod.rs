@@ -8,7 +8,7 @@ mod undo;
 
 pub use names::{Controller, SIGNALS, Signal, StepName};
 pub use table::STEPS;
-pub use undo::{Stage, UNDO_ORDER, Undo};
+pub use undo::{SOURCE_KEPT, Stage, UNDO_ORDER, Undo};
 
 use crate::spec::{SourceRetirement, VSphereMigrationInfraSpec};
 use crate::status::Path;

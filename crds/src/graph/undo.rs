@@ -13,6 +13,9 @@ pub enum Undo {
     Never(&'static str),
 }
 
+/// The reason of InfrastructureExtended after a way back on which the API did not let the source's description go that the migration wrote.
+pub const SOURCE_KEPT: &str = "UndoneSourceKept";
+
 /// A part of the way back, which begins when the one before has ended. A step that never began counts as undone.
 #[derive(Debug)]
 pub struct Stage {

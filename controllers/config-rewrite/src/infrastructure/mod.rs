@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use serde_json::Value;
-use vmi_crds::graph::StepName;
+use vmi_crds::graph::{SOURCE_KEPT, StepName};
 use vmi_crds::status::Failure;
 use vmi_kit::failure::look;
 use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, INFRASTRUCTURE};
@@ -108,7 +108,7 @@ impl Step for InfrastructureExtended {
             Err(behind) => Seen::waiting(format!("waits for {behind}")),
             Ok(_) if !left.is_empty() => Seen::done("UndoneWithConflict", format!("in Infrastructure this stays: {}", left.join("; "))),
             Ok(_) if retract::source_stands(spec, &saved) => {
-                Seen::done("UndoneSourceKept", "Infrastructure describes the source, which it did not before; the API does not let that go")
+                Seen::done(SOURCE_KEPT, "Infrastructure describes the source, which it did not before; the API does not let that go")
             }
             Ok(missing) => Seen::done("Undone", format!("Infrastructure is as it was before {}{missing}", servers.join(", "))),
         })

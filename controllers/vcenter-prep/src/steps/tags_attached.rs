@@ -67,9 +67,14 @@ impl Step for TagsAttached<'_> {
 
     async fn observe_undo(&self, m: &Migration) -> Result<Seen<Act>, Stop> {
         let mut left = Vec::new();
-        for server in m.sources().iter().map(String::as_str).chain(m.targets()) {
+        let sources = m.sources();
+        for server in sources.iter().map(String::as_str).chain(m.targets()) {
             self.memory.forget(server);
             let Some(made) = record::read::<TagsMade>(m, &record::key(SAVED, server))? else { continue };
+            if tags_undo::stay(&m.vmi) && sources.iter().any(|source| source == server) {
+                left.push(format!("{server}: the tags by which Infrastructure goes on describing the source"));
+                continue;
+            }
             let (client, login) = vcenter::client(m, server).await?;
             let seen = tags_undo::look(&client, &made).await;
             let seen = seen.map_err(|error| login.stop("look at the tags to be taken back", &error))?;

@@ -1,6 +1,8 @@
 //! The way back of step 5: what was made, as it is now, and who else uses it.
 
 use futures::future::try_join_all;
+use vmi_crds::VSphereMigrationInfra;
+use vmi_crds::graph::{SOURCE_KEPT, StepName};
 use vsphere::{Category, Client, Ref, Tag};
 
 use crate::record::{TagName, TagsMade};
@@ -36,6 +38,12 @@ impl Back {
         let emptied = self.categories.iter().map(|category| format!("{server}: delete tag category {}", category.name));
         detached.chain(deleted).chain(emptied).collect()
     }
+}
+
+/// Whether Infrastructure keeps the description of the source that this migration wrote: without the tags that it names, the cluster's
+/// controllers would look for them in vain.
+pub fn stay(vmi: &VSphereMigrationInfra) -> bool {
+    vmi.condition(StepName::InfrastructureExtended.as_str()).is_some_and(|extended| extended.reason == SOURCE_KEPT)
 }
 
 /// Looks at what was made.
