@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command_line::Home;
 use crate::support::suite::TestResult;
@@ -24,8 +24,14 @@ pub async fn a_benchmark_does_all_of_its_work_and_reports_every_figure_the_docum
     home.run(&["bench", "--quick", "--report", &report.to_string_lossy()]).await?.success()?;
     let report: Value = serde_json::from_slice(&fs::read(&report)?)?;
     let cases = report["cases"].as_array().ok_or("the report has no cases")?;
+    let (logs, cases): (Vec<&Value>, Vec<&Value>) = cases.iter().partition(|case| case["peer_name"] == "grep");
+    let log = json!({"name": "log_matching", "unit": "MB/s", "better": "higher"});
+    assert_eq!(
+        logs.iter().map(|case| json!({"name": case["name"], "unit": case["unit"], "better": case["better"]})).collect::<Vec<_>>(),
+        [log]
+    );
     let mut works = BTreeSet::new();
-    for case in cases {
+    for case in &cases {
         let (work, figure) = case["name"].as_str().and_then(|name| name.split_once('.')).ok_or("a case without a name")?;
         let unit = match figure {
             "seconds" => "s",

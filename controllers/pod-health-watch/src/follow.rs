@@ -254,6 +254,7 @@ impl Listener {
             let piece = match stream.fill_buf().await {
                 Ok([]) if rest == Rest::IsALine => {
                     lines.end(|line| self.line(&mut reading, line));
+                    self.count_skipped(&mut lines);
                     break Ok(());
                 }
                 Ok([]) => break Ok(()),
@@ -261,14 +262,20 @@ impl Listener {
                 Err(error) => break Err(error),
             };
             lines.take(piece, |line| self.line(&mut reading, line));
+            // Not at its end: a stream that is followed goes on for hours, and may be ended from outside.
+            self.count_skipped(&mut lines);
             let taken = piece.len();
             stream.consume_unpin(taken);
         };
         *place = reading.place();
-        if lines.skipped() > 0 {
-            self.metrics.log_skipped.with_label_values(&[self.source.component]).inc_by(lines.skipped());
-        }
         outcome
+    }
+
+    fn count_skipped(&self, lines: &mut Lines) {
+        let skipped = lines.skipped();
+        if skipped > 0 {
+            self.metrics.log_skipped.with_label_values(&[self.source.component]).inc_by(skipped);
+        }
     }
 
     fn line(&self, reading: &mut Reading, line: &[u8]) {

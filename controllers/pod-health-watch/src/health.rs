@@ -7,7 +7,7 @@ use vmi_crds::status::Failure;
 use vmi_kit::failure::{failure, look};
 
 use crate::cluster::Worse;
-use crate::ledger::{Ledger, Read, Run};
+use crate::ledger::{Ledger, Read, Run, Source, Unknown};
 use crate::rules::Catalogue;
 use crate::trouble;
 use crate::view::{PodView, View, time};
@@ -53,6 +53,8 @@ pub struct Facts<'a> {
     pub worse: &'a [Worse],
     /// What holds the migration.
     pub troubles: &'a [Failure],
+    /// Since when no container has ended that did so again and again, and what is said of the last.
+    pub crash: Option<&'a (Timestamp, Failure)>,
     /// Rules that the user accepts.
     pub accept: &'a [String],
     /// How long nothing bad may happen.
@@ -86,6 +88,16 @@ pub enum Health {
 
 /// Whether the new pods are healthy.
 pub fn health(facts: &Facts<'_>) -> Health {
+    // While it is not over: whoever looks for what is missing may know the errors that no rule knows.
+    let with_unknown = |message: String| [message].into_iter().chain(about_unknown(facts)).collect::<Vec<_>>().join("; ");
+    match judge(facts) {
+        Health::Well(message) => Health::Well(message),
+        Health::NotYet(message, until, failure) => Health::NotYet(with_unknown(message), until, failure),
+        Health::Unasked(message, calm, failure) => Health::Unasked(with_unknown(message), calm, failure),
+    }
+}
+
+fn judge(facts: &Facts<'_>) -> Health {
     if let Some(trouble) = facts.troubles.first() {
         return Health::NotYet(format!("held by {}: {}", trouble.rule, trouble.message), None, Box::new(trouble.clone()));
     }
@@ -101,10 +113,11 @@ pub fn health(facts: &Facts<'_>) -> Health {
     let (since, breaker) = quiet_since(facts);
     let until = since.checked_add(facts.quiet).unwrap_or(since);
     if facts.now < until {
-        let because = breaker.map_or_else(
-            || "the new pods are Ready".to_owned(),
-            |run| format!("the last line of {} in {}", run.rule, run.source.component),
-        );
+        let because = match breaker {
+            Breaker::None => "the new pods are Ready".to_owned(),
+            Breaker::Line(run) => format!("the last line of {} in {}", run.rule, run.source.component),
+            Breaker::Crash(crash) => format!("{} was seen last in {}", crash.rule, crash.component.as_deref().unwrap_or_default()),
+        };
         let message = format!("quiet since {} UTC, when {because}; well if that lasts until {} UTC", clock(since), clock(until));
         return Health::NotYet(message, Some(until), Box::new(restless(facts, breaker)));
     }
@@ -153,7 +166,8 @@ fn missing(facts: &Facts<'_>) -> Vec<Failure> {
             facts.servers.iter().map(String::as_str).filter(|server| !reached.iter().any(|other| other == server)).collect();
         if !silent.is_empty() {
             let text = format!("the new cloud controller manager has not reached {} yet", silent.join(", "));
-            let command = format!("oc -n {} logs deployment/{} --all-pods", view.workload.namespace, view.workload.name);
+            let labels = view.workload.labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
+            let command = format!("oc -n {} logs -l {labels} --prefix --tail=-1", view.workload.namespace);
             found.push(lacks(UNREACHED, text, "see what it says of the vCenter, and delete its pods once that answers: they ask when they start, and then not before a node comes", [command]));
         }
     }
@@ -166,7 +180,8 @@ fn missing(facts: &Facts<'_>) -> Vec<Failure> {
     }
     if let Some(worse) = facts.worse.iter().find(|worse| !facts.accept.iter().any(|id| id == worse.rule)) {
         let text = format!("{} is worse than at the start: {}", worse.object, worse.says);
-        found.push(lacks("EVD-005", text, "mend what it says", [format!("oc get {} -o yaml", worse.object)]));
+        let command = worse.shown().unwrap_or_else(|| "oc get clusteroperators".to_owned());
+        found.push(lacks("EVD-005", text, "mend what it says", [command]));
     }
     found
 }
@@ -201,20 +216,30 @@ fn calm_from(facts: &Facts<'_>) -> Option<Timestamp> {
     pods.iter().filter_map(|pod| pod.since).max()?.max(bad.unwrap_or(Timestamp::MIN)).checked_add(CALM).ok()
 }
 
-fn quiet_since<'a>(facts: &'a Facts<'_>) -> (Timestamp, Option<&'a Run>) {
-    let ready = replaced(facts).flat_map(|view| &view.pods).filter_map(|pod| pod.since).max();
-    let ready = ready.unwrap_or(facts.restarted).max(facts.restarted);
-    let runs = facts.ledger.runs().filter(|run| !facts.accept.contains(&run.rule));
-    match runs.max_by_key(|run| run.last).filter(|run| run.last > ready) {
-        Some(run) => (run.last, Some(run)),
-        None => (ready, None),
-    }
+/// What ended the quiet last, since the new pods are Ready.
+#[derive(Clone, Copy)]
+enum Breaker<'a> {
+    None,
+    Line(&'a Run),
+    Crash(&'a Failure),
 }
 
-fn restless(facts: &Facts<'_>, breaker: Option<&Run>) -> Failure {
+fn quiet_since<'a>(facts: &'a Facts<'_>) -> (Timestamp, Breaker<'a>) {
+    let ready = replaced(facts).flat_map(|view| &view.pods).filter_map(|pod| pod.since).max();
+    let ready = ready.unwrap_or(facts.restarted).max(facts.restarted);
+    let run = facts.ledger.runs().filter(|run| !facts.accept.contains(&run.rule)).max_by_key(|run| run.last);
+    let run = run.map(|run| (run.last, Breaker::Line(run)));
+    // Also of a pod that is not replaced: between two crashes it may be Ready, and its log has nothing that a rule knows.
+    let crash = facts.crash.filter(|(_, crash)| !facts.accept.contains(&crash.rule)).map(|(since, crash)| (*since, Breaker::Crash(crash)));
+    let last = run.into_iter().chain(crash).max_by_key(|(when, _)| *when);
+    last.filter(|(when, _)| *when > ready).unwrap_or((ready, Breaker::None))
+}
+
+fn restless(facts: &Facts<'_>, breaker: Breaker<'_>) -> Failure {
     match breaker {
-        Some(run) => trouble::of_run(facts.catalogue, run),
-        None => {
+        Breaker::Line(run) => trouble::of_run(facts.catalogue, run),
+        Breaker::Crash(crash) => crash.clone(),
+        Breaker::None => {
             lacks("EVD-006", "the new pods were not Ready long enough to be judged".to_owned(), "give spec.health.deadline more time", [])
         }
     }
@@ -245,9 +270,21 @@ fn signs(facts: &Facts<'_>, since: Timestamp) -> String {
 /// Errors that no rule knows: they hold nothing, but whoever reads on may know them.
 fn unknown(facts: &Facts<'_>) -> Option<String> {
     let all: u64 = facts.ledger.unknowns().map(|(_, unknown)| unknown.count).sum();
-    let (source, most) = facts.ledger.unknowns().max_by_key(|(_, unknown)| unknown.count)?;
+    let most = facts.ledger.unknowns().max_by_key(|(_, unknown)| unknown.count)?;
+    Some(told_unknown(&all.to_string(), most))
+}
+
+/// The same in words that stay the same while few more come: the vmi is not written for each of them.
+fn about_unknown(facts: &Facts<'_>) -> Option<String> {
+    let all: u64 = facts.ledger.unknowns().map(|(_, unknown)| unknown.count).sum();
+    let most = facts.ledger.unknowns().max_by_key(|(_, unknown)| unknown.count.checked_ilog10())?;
+    let magnitude = 10u64.saturating_pow(all.checked_ilog10()?);
+    Some(told_unknown(&format!("{magnitude} or more"), most))
+}
+
+fn told_unknown(how_many: &str, (source, most): (&Source, &Unknown)) -> String {
     let line = vmi_kit::text::cut(&most.line, 200);
-    Some(format!("{all} errors that no rule knows, most in pod {}/{}, the first of them: {line}", source.namespace, source.pod))
+    format!("{how_many} errors that no rule knows, most in pod {}/{}, the first of them: {line}", source.namespace, source.pod)
 }
 
 fn clock(time: Timestamp) -> impl std::fmt::Display {

@@ -38,7 +38,6 @@ use serde_json::json;
 use tokio::sync::watch;
 use vmi_crds::graph;
 use vmi_crds::spec::LogPattern;
-use vmi_crds::status::Failure;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, DAEMON_SET, DEPLOYMENT, INFRASTRUCTURE, LEASE, MACHINE_CONFIG_POOL, NODE, POD,
     SECRET,
@@ -141,7 +140,7 @@ impl PodHealthWatch {
 
     /// Whether the new pods are healthy.
     fn health(&self, m: &Migration, round: &Round, now: Timestamp) -> Health {
-        let (troubles, _) = self.troubles(m, round, now);
+        let (troubles, crash) = self.judge(m, round, now, |facts| (trouble::troubles(facts).0, trouble::last_crash(facts)));
         let views = views(m, round);
         let leases: Vec<LeaseView> =
             [CLOUD, MACHINES].iter().flat_map(|namespace| m.list(LEASE, namespace)).map(|lease| LeaseView::of(&lease)).collect();
@@ -157,16 +156,18 @@ impl PodHealthWatch {
             catalogue: &catalogue,
             worse: &cluster::worse(m, m.vmi.seen().baseline.as_ref()),
             troubles: &troubles,
+            crash: crash.as_ref(),
             accept: &spec.accept,
             quiet: SignedDuration::try_from(spec.quiet_period.duration()).unwrap_or(SignedDuration::MAX),
             now,
         })
     }
 
-    fn troubles(&self, m: &Migration, round: &Round, now: Timestamp) -> (Vec<Failure>, Wake) {
+    /// Judges what is known of the logs and of the cluster.
+    fn judge<T>(&self, m: &Migration, round: &Round, now: Timestamp, judge: impl FnOnce(&trouble::Facts<'_>) -> T) -> T {
         let catalogue = Arc::clone(&self.attention().catalogue);
         let status = m.vmi.seen();
-        trouble::troubles(&trouble::Facts {
+        judge(&trouble::Facts {
             runs: self.shared.ledger().runs().cloned().collect(),
             catalogue: &catalogue,
             views: &views(m, round),
@@ -228,7 +229,7 @@ impl Controller for PodHealthWatch {
         let taken = self.steps(m, report).await;
         // Also after an error: what holds the migration is told.
         let round = steps::latest_round(m).filter(|_| judged);
-        let (troubles, wake) = round.as_ref().map_or((Vec::new(), None), |round| self.troubles(m, round, Timestamp::now()));
+        let (troubles, wake) = round.as_ref().map_or((Vec::new(), None), |round| self.judge(m, round, Timestamp::now(), trouble::troubles));
         let catalogue = Arc::clone(&self.attention().catalogue);
         let unread = self.shared.ledger().unread().next().is_some();
         held::tell(m, report, &Known { judged: round.is_some(), unread, unusable: &catalogue.unusable }, &troubles);

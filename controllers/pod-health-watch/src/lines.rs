@@ -42,9 +42,9 @@ impl Lines {
         }
     }
 
-    /// How many bytes were dropped of lines that were handed on and too long.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
+    /// How many bytes were dropped, since this was asked last, of lines that were handed on and too long.
+    pub fn skipped(&mut self) -> u64 {
+        std::mem::take(&mut self.skipped)
     }
 
     fn keep(&mut self, piece: &[u8]) {
@@ -124,6 +124,30 @@ fn timed(line: &[u8]) -> Option<(Timestamp, &[u8])> {
     Some((time, line.get(space + 1..).unwrap_or_default()))
 }
 
+/// The time that a line begins with, or that it tells as klog, JSON or logfmt do.
+pub fn time(line: &[u8]) -> Option<Timestamp> {
+    timed(line).map(|(time, _)| time).or_else(|| klog(line)).or_else(|| keyed(line))
+}
+
+/// `E1116 19:49:46.391861 ...`. Which year is not told, and does not matter among lines of one log.
+fn klog(line: &[u8]) -> Option<Timestamp> {
+    let mut words = std::str::from_utf8(line.get(1..line.len().min(32))?).ok()?.split(' ');
+    let told = format!("{LEAP_YEAR}{} {}", words.next()?, words.next()?);
+    let time = jiff::civil::DateTime::strptime("%Y%m%d %H:%M:%S%.f", told).ok()?;
+    time.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}
+
+/// One that has every day.
+const LEAP_YEAR: &str = "2024";
+
+fn keyed(line: &[u8]) -> Option<Timestamp> {
+    let value = [br#""time":""#.as_slice(), br#"time=""#].iter().find_map(|key| {
+        let at = memchr::memmem::find(line, key)?;
+        line.get(at + key.len()..)
+    })?;
+    std::str::from_utf8(value.split(|byte| *byte == b'"').next()?).ok()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,11 +184,30 @@ mod tests {
         let whole = format!("{}\nshort\n{}\n", "x".repeat(LONGEST + 7), "y".repeat(LONGEST + 3));
         for piece in [1, 1000, LONGEST, whole.len()] {
             let mut lines = Lines::default();
+            let mut skipped = 0;
             for part in whole.as_bytes().chunks(piece) {
                 lines.take(part, |_| {});
+                skipped += lines.skipped();
             }
             lines.end(|_| {});
-            assert_eq!(lines.skipped(), 10, "pieces of {piece}");
+            assert_eq!(skipped + lines.skipped(), 10, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_lines_time_is_known_in_every_format() {
+        for (line, expected) in [
+            ("2026-11-16T19:49:46.391861000Z E1116 01:02:03.000000 1 a.go:1] anything", Some("2026-11-16T19:49:46.391861Z")),
+            ("E1116 19:49:46.391861   27517 a.go:1] anything", Some("2024-11-16T19:49:46.391861Z")),
+            ("I0229 19:49:46.3 1 a.go:1] anything", Some("2024-02-29T19:49:46.3Z")),
+            (r#"{"level":"error","time":"2026-11-16T19:49:46Z","msg":"anything"}"#, Some("2026-11-16T19:49:46Z")),
+            (r#"time="2026-11-16T19:49:46Z" level=error msg="anything""#, Some("2026-11-16T19:49:46Z")),
+            ("E1316 19:49:46.391861   27517 a.go:1] anything", None),
+            ("panic: anything", None),
+            (r#"time="soon""#, None),
+            ("", None),
+        ] {
+            assert_eq!(time(line.as_bytes()), expected.map(|time| time.parse().unwrap()), "{line}");
         }
     }
 

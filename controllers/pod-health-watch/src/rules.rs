@@ -3,6 +3,7 @@
 mod nodes;
 mod page;
 mod pattern;
+mod reached;
 mod severity;
 mod words;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 pub use page::page;
 pub(crate) use page::seconds;
+pub use reached::Reached;
 use regex::bytes::Regex;
 use serde::Deserialize;
 use vmi_crds::period::Period;
@@ -40,6 +42,9 @@ pub struct Rule {
     /// Whether it is about one node, which has to be vSphere's.
     #[serde(default)]
     pub node: bool,
+    /// Whether its line does not name that node.
+    #[serde(default)]
+    nameless: bool,
     /// What it means.
     pub meaning: String,
     /// Why it happens.
@@ -89,9 +94,16 @@ impl Rule {
         self.clear.as_ref().map_or(CLEAR, Period::duration)
     }
 
-    /// Whether a line that it fits counts, since it is not about a node that is not vSphere's.
+    /// Whether a line that it fits counts, since it is not about a node that is not vSphere's. Where it names no node, it may be about
+    /// any of them.
     pub fn concerns(&self, line: &[u8], not_vspheres: &[String]) -> bool {
-        !(self.node && nodes::names_one_of(line, not_vspheres))
+        let is_not_vspheres = if self.nameless { !not_vspheres.is_empty() } else { nodes::names_one_of(line, not_vspheres) };
+        !(self.node && is_not_vspheres)
+    }
+
+    /// How often and for how long it has to come before it counts, in words.
+    pub fn threshold(&self) -> String {
+        page::threshold(self)
     }
 
     /// Without a component it is about all of them.
@@ -107,6 +119,7 @@ impl Rule {
             verdict: pattern.verdict,
             pattern: pattern.pattern.clone(),
             node: false,
+            nameless: false,
             meaning: format!("spec.health.patterns[{place}] of the vmi says that this line is a failure"),
             cause: "as whoever wrote the pattern knows".to_owned(),
             remedy: "mend what the line names, or change the pattern".to_owned(),

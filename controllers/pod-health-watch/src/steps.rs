@@ -203,7 +203,10 @@ fn watch(controller: &PodHealthWatch, m: &Migration, name: StepName, key: &str, 
         return match calm {
             Some((again, from)) if from <= now => Seen::Todo { act: again.ask(&views, now), changes: vec![asks_again()] },
             Some((_, from)) => {
-                let message = format!("{message}; unless it does, its pods are deleted once more at {} UTC", from.strftime("%H:%M:%S"));
+                let message = format!(
+                    "{message}; unless the manager reaches every vCenter, its pods are deleted once more at {} UTC",
+                    from.strftime("%H:%M:%S")
+                );
                 Seen::Waiting { message, until: sooner(Some(from), end) }
             }
             None => Seen::Waiting { message, until: sooner(until, end) },

@@ -66,7 +66,8 @@ pub fn troubles(facts: &Facts<'_>) -> (Vec<Failure>, Wake) {
         }
     }
     for worse in facts.worse {
-        consider(worse.since, OPERATOR, of_operator(facts.catalogue, worse));
+        let limit = if worse.gone { SignedDuration::ZERO } else { OPERATOR };
+        consider(worse.since, limit, of_operator(facts.catalogue, worse));
     }
     if let Some(update) = &facts.update {
         consider(None, SignedDuration::ZERO, of_update(update));
@@ -87,9 +88,17 @@ pub fn troubles(facts: &Facts<'_>) -> (Vec<Failure>, Wake) {
         let clear = SignedDuration::try_from(rule.clear()).ok().and_then(|clear| run.last.checked_add(clear).ok());
         until(clear, run.first, of_run(facts.catalogue, run));
     }
+    let mended = counted(facts).filter_map(|(_, pod)| pod.crashes(facts.now)?.1).min();
     found.retain(|(_, failure)| !facts.accept.contains(&failure.rule));
     found.sort_by(|(a, one), (b, other)| (a, &one.rule, &one.message).cmp(&(b, &other.rule, &other.message)));
-    (found.into_iter().map(|(_, failure)| failure).collect(), wake)
+    (found.into_iter().map(|(_, failure)| failure).collect(), sooner(wake, mended))
+}
+
+/// The last crash of those that came again and again, explained, and since when there was none: no quiet is older than that.
+pub fn last_crash(facts: &Facts<'_>) -> Option<(Timestamp, Failure)> {
+    let crashed = counted(facts).filter_map(|(view, pod)| Some((pod.looped.as_ref()?, view, pod)));
+    let ((container, since), view, pod) = crashed.max_by_key(|((_, since), _, _)| *since)?;
+    Some((*since, of_crashes(facts, view, pod, container)))
 }
 
 /// Pods whose state tells of the migration.
@@ -140,7 +149,7 @@ fn of_pod(facts: &Facts<'_>, view: &View, pod: &PodView) -> Option<(SignedDurati
     let (rule, limit, text, container, next) = if let Some((container, reason, message)) = stuck(&["ImagePullBackOff", "ErrImagePull"]) {
         let text = format!("{component}: the image of container {container} of pod {name} cannot be had ({reason}: {message})");
         ("POD-003", IMAGE, text, container.clone(), "see that the node reaches the registry and may pull the image")
-    } else if let Some(container) = pod.crash_loops() {
+    } else if let Some((container, _)) = pod.crashes(facts.now) {
         return Some((SignedDuration::ZERO, of_crashes(facts, view, pod, container)));
     } else if !pod.ready && view.workload.kind == DEPLOYMENT {
         let text = format!("{component}: {} for minutes", not_ready(view, pod));
@@ -173,9 +182,15 @@ fn of_starved(view: &View, pod: &PodView, container: &str) -> Failure {
 
 fn about_pod(rule: &str, view: &View, pod: &PodView, container: &str, text: String, next: &str) -> Failure {
     let Workload { component, namespace, .. } = view.workload;
-    let crashed = if ["POD-002", "POD-005"].contains(&rule) { " --previous" } else { "" };
-    let commands =
-        [format!("oc -n {namespace} describe pod {}", pod.name), format!("oc -n {namespace} logs {} -c {container}{crashed}", pod.name)];
+    let name = &pod.name;
+    let more = if ["POD-002", "POD-005"].contains(&rule) {
+        format!("oc -n {namespace} logs {name} -c {container} --previous")
+    } else if pod.has_log(container) {
+        format!("oc -n {namespace} logs {name} -c {container}")
+    } else {
+        format!("oc -n {namespace} get events --field-selector involvedObject.name={name}")
+    };
+    let commands = [format!("oc -n {namespace} describe pod {name}"), more];
     let found = look(failure(rule, text, format!("{next}; or name {rule} in spec.health.accept to go on in spite of it")), commands);
     Failure { component: Some((*component).to_owned()), pod: Some(view.pod(pod)), container: Some(container.to_owned()), ..found }
 }
@@ -191,7 +206,7 @@ fn of_operator(catalogue: &Catalogue, worse: &Worse) -> Failure {
         remedy = &rule.remedy;
     }
     let next = format!("{remedy}; or name {} in spec.health.accept to go on in spite of it", worse.rule);
-    look(failure(worse.rule, text, next), [format!("oc get {} -o yaml", worse.object), "oc get clusteroperators".to_owned()])
+    look(failure(worse.rule, text, next), worse.shown().into_iter().chain(["oc get clusteroperators".to_owned()]))
 }
 
 fn of_update(update: &str) -> Failure {

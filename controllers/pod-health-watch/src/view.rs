@@ -9,10 +9,14 @@ use vmi_steps::Migration;
 
 use crate::workloads::{WORKLOADS, Workload};
 
+/// Why a container waits that ends again and again.
+const LOOPS: &str = "CrashLoopBackOff";
 /// A process may end and begin once by design.
 const CRASHES: u64 = 3;
 /// So long after a crash nobody calls a container well: the kubelet too forgets its back-off only then.
 const CALM: SignedDuration = SignedDuration::from_secs(600);
+/// So long a container that ended again and again has to run before it counts as mended: that it runs for a moment is part of the loop.
+const MENDED: SignedDuration = SignedDuration::from_secs(120);
 
 /// A watched workload as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct PodView {
     pub started: Option<Timestamp>,
     /// When one of them ended last with an error.
     pub crashed: Option<Timestamp>,
+    /// The container that has ended with an error again and again, and since when it has not: when it was begun again, or ended.
+    pub looped: Option<(String, Timestamp)>,
     /// Why containers do not run: container, reason, message.
     pub waits: Vec<(String, String, String)>,
     /// The most restarts of one of its containers.
@@ -112,6 +118,7 @@ impl PodView {
             has_run: list(&status["containerStatuses"]).any(has_run),
             started: list(&status["containerStatuses"]).filter_map(|container| time(&container["state"]["running"]["startedAt"])).min(),
             crashed: ended().filter(|(_, ended)| ended["exitCode"] != 0).filter_map(|(_, ended)| time(&ended["finishedAt"])).max(),
+            looped: containers().filter_map(looped).max_by_key(|(_, since)| *since),
             waits: waits.collect(),
             restarts: containers().filter_map(|container| container["restartCount"].as_u64()).max().unwrap_or(0),
             starved: starved
@@ -122,8 +129,23 @@ impl PodView {
 
     /// The container that ends again and again, and is not even begun again at the moment.
     pub fn crash_loops(&self) -> Option<&str> {
-        let (container, _, _) = self.waits.iter().find(|(_, reason, _)| reason == "CrashLoopBackOff")?;
+        let (container, _, _) = self.waits.iter().find(|(_, reason, _)| reason == LOOPS)?;
         (self.restarts >= CRASHES).then_some(container)
+    }
+
+    /// The container that ends again and again, also if it runs at this very moment: then with the time from which on it does not count.
+    pub fn crashes(&self, now: Timestamp) -> Option<(&str, Option<Timestamp>)> {
+        if let Some(container) = self.crash_loops() {
+            return Some((container, None));
+        }
+        let (container, since) = self.looped.as_ref()?;
+        let mended = since.checked_add(MENDED).ok()?;
+        (now < mended).then_some((container, Some(mended)))
+    }
+
+    /// Whether it can be asked for the container's log: that of one that waits to begin for the first time is refused.
+    pub fn has_log(&self, container: &str) -> bool {
+        self.has_run && !self.waits.iter().any(|(name, reason, _)| name == container && reason != LOOPS)
     }
 
     /// Whether what its log told then was told by a process that still runs.
@@ -141,6 +163,17 @@ impl PodView {
 /// How a container ended, now and before, if it has.
 fn ends(container: &Value) -> [(&Value, &Value); 2] {
     ["state", "lastState"].map(|which| (container, &container[which]["terminated"]))
+}
+
+/// The container's name and since when it has not ended any more, if it has ended again and again and its last end was an error. One
+/// that had run for long before that has not: over weeks many end a few times, as when they lose a lease.
+fn looped(container: &Value) -> Option<(String, Timestamp)> {
+    container["restartCount"].as_u64().filter(|restarts| *restarts >= CRASHES)?;
+    let (_, last) = ends(container).into_iter().find(|(_, ended)| ended.is_object()).filter(|(_, ended)| ended["exitCode"] != 0)?;
+    let ended = time(&last["finishedAt"])?;
+    time(&last["startedAt"]).is_none_or(|begun| ended.duration_since(begun) < CALM).then_some(())?;
+    let since = time(&container["state"]["running"]["startedAt"]).map_or(ended, |begun| begun.max(ended));
+    Some((container["name"].as_str()?.to_owned(), since))
 }
 
 fn has_run(container: &Value) -> bool {
@@ -178,50 +211,4 @@ pub fn time(value: &Value) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn pod(state: &Value, last: &Value, restarts: u64) -> PodView {
-        let status = json!({"name": "main", "state": state, "lastState": last, "restartCount": restarts});
-        let value = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "uid": "1"},
-            "spec": {"nodeName": "host-1", "containers": [{"name": "main"}, {"name": "kube-rbac-proxy"}]},
-            "status": {"containerStatuses": [status]},
-        });
-        PodView::of(&serde_json::from_value(value).unwrap())
-    }
-
-    #[test]
-    fn a_container_that_waits_to_begin_again_has_a_log_and_one_that_never_began_has_none() {
-        let (nothing, waits) = (json!({}), json!({"waiting": {"reason": "CrashLoopBackOff"}}));
-        let ended = json!({"terminated": {"exitCode": 2, "finishedAt": "2026-11-16T19:49:46Z"}});
-        for (state, last, restarts, expected) in [
-            (json!({"waiting": {"reason": "ContainerCreating"}}), &nothing, 0, false),
-            (json!({"running": {"startedAt": "2026-11-16T19:49:46Z"}}), &nothing, 0, true),
-            (ended.clone(), &nothing, 0, true),
-            (waits, &ended, 1, true),
-        ] {
-            let pod = pod(&state, last, restarts);
-            assert_eq!(pod.has_run, expected, "{state}, before that {last}");
-            assert_eq!((pod.node.as_str(), pod.containers.len()), ("host-1", 2));
-        }
-    }
-
-    #[test]
-    fn a_pod_ails_while_it_ends_again_and_again_and_for_ten_minutes_more() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let ended = |code: i32| json!({"terminated": {"exitCode": code, "finishedAt": "2026-11-16T12:00:00Z"}});
-        let (runs, waits) = (json!({"running": {}}), json!({"waiting": {"reason": "CrashLoopBackOff"}}));
-        for (state, last, restarts, now, expected) in [
-            (&waits, ended(1), 3, "2026-11-16T12:04:00Z", true),
-            (&waits, ended(1), 2, "2026-11-16T12:04:00Z", false),
-            (&runs, ended(1), 3, "2026-11-16T12:09:59Z", true),
-            (&runs, ended(1), 3, "2026-11-16T12:10:00Z", false),
-            (&runs, ended(0), 3, "2026-11-16T12:01:00Z", false),
-        ] {
-            assert_eq!(pod(state, &last, restarts).ails(at(now)), expected, "{state}, before that {last}, {restarts} restarts, at {now}");
-        }
-    }
-}
+mod tests;

@@ -62,7 +62,7 @@ fn a_refused_edit_exits_with_3_and_prints_only_the_reason() {
 }
 
 const LOG: &str = r#"I1116 19:49:46.391861       1 main.go:1] starting
-E1116 19:49:46.391891       1 credentialmanager.go:75] credentials not found for server vc-b.example.com
+2026-11-16T19:49:36.000000000Z E1116 19:49:36.391891       1 credentialmanager.go:75] credentials not found for server vc-b.example.com
 2026-11-16T19:49:47.000000000Z E1116 19:49:47.391891       1 credentialmanager.go:75] credentials not found for server 10.1.2.3
 {"level":"error","msg":"credentials not found for server vc, password=hunter2hunter2"}
 W1116 19:49:46.391861       1 cloud.go:213] Routes interface was not configured
@@ -106,6 +106,47 @@ fn a_log_is_explained_for_people_with_each_rule_once_and_the_gravest_first() {
     assert!(output.starts_with("fatal CCM-001, 3 times: its Secret has no user name and password"), "{output}");
     assert!(output.ends_with("\n8 lines: 3 fatal, 0 transient, 2 benign, 1 errors that no rule knows\n"), "{output}");
     assert!(output.contains("\n  remedy  put both keys") && !output.contains("hunter2"), "{output}");
+}
+
+/// What a cloud controller manager writes when all is well: it logs in without credentials first, two callers meet while the Secret is
+/// read for the first time, and a new node has no UUID yet.
+const HEALTHY_START: &str = r#"I1116 19:49:44.798312     316 config.go:79] ReadConfig YAML succeeded
+E1116 19:49:44.806040     316 cloud.go:79] ReadNsxtConfig failed: 1:1: expected section header
+E1116 19:49:44.806199     316 cloud.go:88] ReadRouteConfig failed: 1:1: expected section header
+E1116 19:49:45.065334     316 core.go:93] Failed to start service controller: the cloud provider does not support external load balancers
+W1116 19:49:45.066334     316 credentialmanager.go:85] Cannot get secret vsphere-creds in namespace kube-system. error: "secret \"vsphere-creds\" not found"
+I1116 19:49:45.158278     316 reflector.go:439] "Caches populated" type="*v1.Secret" reflector="k8s.io/client-go@v0.34.4/tools/cache/reflector.go:290"
+I1116 19:49:45.183320     316 connection.go:159] SessionManager.Login with username ""
+E1116 19:49:45.187575     316 connection.go:69] Failed to create govmomi client. err: ServerFaultCode: Cannot complete login due to an incorrect user name or password.
+I1116 19:49:45.187603     316 connectionmanager.go:151] Invalid credentials. Fetching credentials from secrets. vcServer=vc.example.com credentialHolder=Global
+E1116 19:49:45.187610     316 credentialmanager.go:75] credentials not found for server vc.example.com
+E1116 19:49:45.187613     316 credentialmanager.go:75] credentials not found for server vc.example.com
+E1116 19:49:45.187618     316 credentialmanager.go:75] credentials not found for server vc.example.com
+I1116 19:49:45.187628     316 credentialmanager.go:179] parseSecret using k8s secret
+I1116 19:49:45.206045     316 connection.go:159] SessionManager.Login with username "openshift-a@vsphere.local"
+I1116 19:49:45.240387     316 search.go:208] Found node 1a3586eb-4fd2-5632-b984-46cfeacaac2a as vm=VirtualMachine:vm-43 in vc=vc.example.com and datacenter=dc-a
+E1116 19:49:46.187575     316 connection.go:69] Failed to create govmomi client. err: ServerFaultCode: Cannot complete login due to an incorrect user name or password.
+I1116 19:49:46.187603     316 connectionmanager.go:151] Invalid credentials. Fetching credentials from secrets. vcServer=vc-b.example.com credentialHolder=Global
+I1116 19:49:46.240387     316 connectionmanager.go:186] vCenter connect vc-b.example.com succeeded.
+E1116 19:49:49.592950     316 nodemanager.go:90] error discovering node worker-1: nodeID is empty
+"#;
+
+#[test]
+fn nothing_in_a_start_that_goes_well_is_called_fatal_and_when_it_would_be_is_told() {
+    let explain = ["explain", "--component", "cloud-controller-manager"];
+    let (code, output, _) = typed(&explain, HEALTHY_START);
+    assert_eq!(code, 0);
+    assert!(output.ends_with("\n19 lines: 0 fatal, 7 transient, 5 benign, 0 errors that no rule knows\n"), "{output}");
+    assert!(output.lines().all(|line| !line.starts_with("fatal")), "{output}");
+    assert!(output.contains("transient CCM-006, 2 times: a vCenter refuses its user name or password\n"), "{output}");
+    assert!(output.contains("\n  holds   a migration once it has come 5 times, each within 2m\n"), "{output}");
+    assert!(output.contains("\n  holds   a migration once it has come 3 times, each within 5m, for 10s\n"), "{output}");
+
+    // A password that stays refused is told first, before what is still open.
+    let refused = HEALTHY_START.lines().find(|line| line.contains("incorrect user name")).unwrap();
+    let (_, output, _) = typed(&explain, &format!("{HEALTHY_START}{}", format!("{refused}\n").repeat(5)));
+    assert!(output.starts_with("fatal CCM-006, 7 times: ") && output.contains("\ntransient CCM-001, 3 times: "), "{output}");
+    assert!(output.ends_with("\n24 lines: 7 fatal, 5 transient, 5 benign, 0 errors that no rule knows\n"), "{output}");
 }
 
 #[test]

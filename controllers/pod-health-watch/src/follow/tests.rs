@@ -1,7 +1,7 @@
 use std::pin::Pin;
 use std::task::{Context as Poller, Poll};
 
-use futures::AsyncRead;
+use futures::{AsyncRead, FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
 use super::*;
 
@@ -115,6 +115,20 @@ async fn a_flood_of_two_hundred_logs_takes_no_room_and_no_line_of_it_is_lost() {
     let too_long = piece.split(|byte| *byte == b'\n').map(|line| line.len().saturating_sub(crate::lines::LONGEST)).sum::<usize>() as u64;
     assert_eq!(metrics.log_skipped.with_label_values(&["machine-api"]).get(), too_long * lines, "what was skipped is counted");
     assert_eq!(shared.ledger().runs().count(), 256, "what is kept is bounded");
+}
+
+#[test]
+fn what_is_skipped_is_counted_while_the_log_goes_on_and_not_lost_when_its_reader_is_ended() {
+    let catalogue = Arc::new(Catalogue::new(&[]).unwrap());
+    let shared = Shared::new(Signs::new().unwrap());
+    let metrics = Metrics::new().unwrap();
+    let line = format!("2026-11-16T19:49:46.391861000Z I1116 {}\n", "x".repeat(crate::lines::LONGEST));
+    let goes_on = stream::iter([Ok(line.clone())]).chain(stream::pending()).into_async_read();
+    let listener = listener(0, &catalogue, &shared, &metrics);
+    // It is not ready, and ends with what it knows.
+    assert!(listener.lines(goes_on, Rest::ComesAgain, &mut Place::default()).now_or_never().is_none());
+    let too_long = (line.len() - 1 - crate::lines::LONGEST) as u64;
+    assert_eq!(metrics.log_skipped.with_label_values(&["machine-api"]).get(), too_long);
 }
 
 #[test]

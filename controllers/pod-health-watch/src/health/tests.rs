@@ -1,5 +1,5 @@
 use super::*;
-use crate::ledger::{Sign, Source};
+use crate::ledger::Sign;
 use crate::view::PodView;
 use crate::workloads::WORKLOADS;
 
@@ -18,6 +18,7 @@ struct Cluster {
     ledger: Ledger,
     worse: Vec<Worse>,
     troubles: Vec<Failure>,
+    crash: Option<(Timestamp, Failure)>,
     accept: Vec<String>,
 }
 
@@ -46,7 +47,7 @@ fn well() -> Cluster {
         ledger.good(&source(CLOUD_CONTROLLER_MANAGER, CLOUD_CONTROLLER_MANAGER), &Sign::Reached(server), at(9));
     }
     ledger.good(&source(PROBLEM_DETECTOR, PROBLEM_DETECTOR), &Sign::RoundEnded, at(9));
-    Cluster { views, leases, ledger, worse: Vec::new(), troubles: Vec::new(), accept: Vec::new() }
+    Cluster { views, leases, ledger, worse: Vec::new(), troubles: Vec::new(), crash: None, accept: Vec::new() }
 }
 
 fn judge(cluster: &Cluster, now: i64) -> Health {
@@ -60,6 +61,7 @@ fn judge(cluster: &Cluster, now: i64) -> Health {
         catalogue,
         worse: &cluster.worse,
         troubles: &cluster.troubles,
+        crash: cluster.crash.as_ref(),
         accept: &cluster.accept,
         quiet: SignedDuration::from_secs(60),
         now: at(now),
@@ -115,6 +117,23 @@ fn a_bad_line_begins_the_quiet_period_anew_unless_its_rule_is_accepted() {
 }
 
 #[test]
+fn a_container_that_ends_again_and_again_begins_the_quiet_period_anew_unless_that_is_accepted() {
+    let mut cluster = well();
+    let crash = Failure { component: Some("csi-driver".to_owned()), ..failure("POD-002", "ends again and again", "mend that") };
+    cluster.crash = Some((at(40), crash));
+    match judge(&cluster, 70) {
+        Health::NotYet(message, until, failure) => {
+            assert_eq!((until, failure.rule.as_str()), (Some(at(100)), "POD-002"));
+            assert!(message.contains("when POD-002 was seen last in csi-driver; well if"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(judge(&cluster, 100), Health::Well(_)));
+    cluster.accept = vec!["POD-002".to_owned()];
+    assert!(matches!(judge(&cluster, 70), Health::Well(_)));
+}
+
+#[test]
 fn each_sign_that_is_missing_has_an_id_that_can_be_accepted() {
     type Spoil = fn(&mut Cluster);
     let cases: [(&str, Spoil); 11] = [
@@ -131,7 +150,13 @@ fn each_sign_that_is_missing_has_an_id_that_can_be_accepted() {
         ("EVD-004", |c| c.views[3].pods[0].started = Some(at(20))),
         ("EVD-004", |c| c.views[3].pods[0].uid = "another".into()),
         ("EVD-005", |c| {
-            c.worse = vec![Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: "Degraded".into(), since: None }];
+            c.worse = vec![Worse {
+                rule: "OPR-001",
+                object: "clusteroperator/storage".into(),
+                says: "Degraded".into(),
+                since: None,
+                gone: false,
+            }];
         }),
     ];
     for (expected, spoil) in cases {
@@ -177,6 +202,16 @@ fn errors_that_no_rule_knows_are_shown_and_keep_nothing_back() {
         }
         other => panic!("{other:?}"),
     }
+    // Before that in words that stay the same while few more come.
+    for (more, expected) in [(0, "; 1 or more errors"), (5, "; 1 or more errors"), (1, "; 10 or more errors"), (80, "; 10 or more errors")]
+    {
+        for _ in 0..more {
+            cluster.ledger.unknown(&source("machine-api", "machine-api"), || "out of tune".to_owned());
+        }
+        let Health::NotYet(message, _, failure) = judge(&cluster, 69) else { panic!("it is too early") };
+        let expected = format!("{expected} that no rule knows, most in pod n/p, the first of them: out of tune");
+        assert!(message.ends_with(&expected) && !failure.message.contains("no rule"), "{message}");
+    }
     cluster.ledger.forget(&source("machine-api", "machine-api"));
     cluster.ledger.forget(&source("csi-driver", "csi-driver"));
     assert_eq!(cluster.ledger.unknowns().count(), 0);
@@ -189,6 +224,15 @@ fn where_a_lease_is_not_even_there_the_commands_to_look_with_work_all_the_same()
     let Health::NotYet(_, _, missing) = judge(&cluster, 500) else { panic!("a lease is missing") };
     let namespace = "openshift-cloud-controller-manager";
     assert_eq!(missing.look, [format!("oc -n {namespace} get pods"), format!("oc -n {namespace} get leases")]);
+}
+
+#[test]
+fn the_logs_of_a_manager_that_has_not_reached_a_vcenter_are_shown_by_its_label_as_every_client_can() {
+    let mut cluster = well();
+    cluster.views[0].pods[0].uid = "another".into();
+    let Health::Unasked(_, _, missing) = judge(&cluster, 500) else { panic!("its word is missing") };
+    let namespace = "openshift-cloud-controller-manager";
+    assert_eq!(missing.look, [format!("oc -n {namespace} logs -l k8s-app=vsphere-cloud-controller-manager --prefix --tail=-1")]);
 }
 
 #[test]

@@ -40,9 +40,33 @@ fn a_fatal_line_has_to_come_as_often_and_last_as_long_as_its_rule_says() {
         // Three times, and for three minutes.
         ("NET-002", vec![0, 10, 60, 120, 179, 180], vec![Nothing, Nothing, Breaks, Breaks, Breaks, Holds]),
         ("CSI-014", vec![0, 10], vec![Breaks, Breaks]),
+        // A drain is tried again after a while that grows.
+        ("KUBE-006", vec![0, 600, 1500], vec![Nothing, Nothing, Holds]),
         ("NOISE-010", vec![0, 1, 2, 3, 4, 5], vec![Nothing; 6]),
     ] {
         assert_eq!(weights(rule, &seconds), expected, "{rule} at {seconds:?}");
+    }
+}
+
+#[test]
+fn errors_that_no_rule_knows_hold_only_when_many_come_every_second() {
+    let rule = Catalogue::built_in().unknown();
+    for (pause, lines, expected) in [
+        // Every five seconds, and every one and a half, for half an hour.
+        (5_000, 360, Weight::Nothing),
+        (1_500, 1_200, Weight::Nothing),
+        // Many at once, soon over.
+        (10, 1_000, Weight::Breaks),
+        // Five every second, for forty of them.
+        (200, 200, Weight::Holds),
+    ] {
+        let mut ledger = Ledger::default();
+        let weigh = |line: i64| {
+            let at = Timestamp::from_millisecond(1_790_000_000_000 + line * pause).unwrap();
+            ledger.bad(&source("1"), rule, at, || "line".to_owned());
+            ledger.runs.values().next().unwrap().weight
+        };
+        assert_eq!((0..lines).map(weigh).max(), Some(expected), "{lines} lines, one every {pause} ms");
     }
 }
 

@@ -41,7 +41,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("OPR-001", "an operator is degraded, and was not at the start"),
     ("OPR-002", "an operator is not available, and was at the start"),
     ("OPR-003", "a MachineConfigPool is degraded, and was not at the start"),
-    ("OPR-004", "a condition of the CSI driver is degraded, and was not at the start"),
+    ("OPR-004", "a condition of the CSI driver is degraded or not available, and was not at the start"),
     ("UPG-001", "an update of the cluster was begun or asked for while the migration runs"),
     ("EVD-001", "a log was not read yet"),
     ("EVD-002", "no new pod holds a lease that shows that it works"),
@@ -95,17 +95,27 @@ pub(crate) fn seconds(duration: std::time::Duration) -> String {
     }
 }
 
-fn weight(rule: &Rule) -> String {
+/// How often and for how long it has to come.
+pub(super) fn threshold(rule: &Rule) -> String {
     let times = match rule.times() {
         1 => "once".to_owned(),
         times => format!("{times} times, each within {}", seconds(rule.within())),
     };
     let lasting = if rule.lasting().is_zero() { String::new() } else { format!(", for {}", seconds(rule.lasting())) };
-    let node = if rule.node { "; not about nodes that are not vSphere's" } else { "" };
+    format!("{times}{lasting}")
+}
+
+fn weight(rule: &Rule) -> String {
+    let threshold = threshold(rule);
+    let node = match (rule.node, rule.nameless) {
+        (true, true) => "; not while a node is not vSphere's",
+        (true, false) => "; not about nodes that are not vSphere's",
+        _ => "",
+    };
     match rule.verdict {
         Verdict::Benign => "Benign".to_owned(),
-        Verdict::Transient => format!("Transient ({times}{lasting}{node})"),
-        Verdict::Fatal => format!("Fatal ({times}{lasting}; clear after {}{node})", seconds(rule.clear())),
+        Verdict::Transient => format!("Transient ({threshold}{node})"),
+        Verdict::Fatal => format!("Fatal ({threshold}; clear after {}{node})", seconds(rule.clear())),
     }
 }
 

@@ -138,7 +138,7 @@ fn an_error_that_no_rule_knows_is_told_from_other_lines_and_holds_only_as_a_burs
     assert!(matches!(catalogue.judge(Some("machine-api"), b"E1116 19:49:46.3 1 a.go:1] out of tune"), Judged::UnknownError));
     assert!(matches!(catalogue.judge(Some("machine-api"), b"I1116 19:49:46.3 1 a.go:1] in tune"), Judged::Nothing));
     let rule = catalogue.rule("UNK-001").unwrap();
-    assert!(rule.times() >= 100 && rule.within() <= Duration::from_secs(10) && rule.lasting() >= Duration::from_secs(30));
+    assert!(rule.times() >= 100 && rule.within() <= Duration::from_secs(1) && rule.lasting() >= Duration::from_secs(30));
 }
 
 #[test]

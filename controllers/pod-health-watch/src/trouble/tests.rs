@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use super::*;
 use crate::ledger::Source;
 use crate::workloads::WORKLOADS;
@@ -28,18 +30,24 @@ fn waiting(reason: &str, restarts: u64) -> PodView {
 
 fn found(runs: &[Run], views: &[View], worse: &[Worse], accept: &[&str], now: i64) -> (Vec<Failure>, Wake) {
     let accept: Vec<String> = accept.iter().map(|id| (*id).to_owned()).collect();
-    troubles(&Facts {
+    troubles(&facts(runs, views, worse, &accept, now))
+}
+
+fn facts<'a>(runs: &[Run], views: &'a [View], worse: &'a [Worse], accept: &'a [String], now: i64) -> Facts<'a> {
+    static BARE_METAL: LazyLock<[String; 1]> = LazyLock::new(|| ["host-1".to_owned()]);
+    static AILING: LazyLock<BTreeSet<String>> = LazyLock::new(|| ["ailing".to_owned()].into());
+    Facts {
         runs: runs.to_vec(),
         catalogue: Catalogue::built_in(),
         views,
-        not_vspheres: &["host-1".to_owned()],
-        ailing: &["ailing".to_owned()].into(),
+        not_vspheres: &*BARE_METAL,
+        ailing: &AILING,
         worse,
         update: None,
-        accept: &accept,
+        accept,
         restarted: at(0),
         now: at(now),
-    })
+    }
 }
 
 fn judge(runs: &[Run], views: &[View], worse: &[Worse], accept: &[&str], now: i64) -> (Vec<String>, Wake) {
@@ -78,6 +86,53 @@ fn a_pod_that_does_not_run_holds_once_that_has_lasted() {
         let (found, when) = judge(&[], &[with_pod(pod)], &[], &[], now);
         assert_eq!((found, when), (expected.into_iter().map(str::to_owned).collect(), wake.map(at)), "{told}");
     }
+}
+
+#[test]
+fn a_container_that_ends_again_and_again_holds_also_while_it_runs_and_is_let_go_once_it_has_run_for_two_minutes() {
+    let runs = |ready| PodView { ready, waits: vec![], looped: Some(("cloud-controller-manager".into(), at(0))), ..waiting("", 3) };
+    for ready in [true, false] {
+        assert_eq!(judge(&[], &[with_pod(runs(ready))], &[], &[], 30), (vec!["POD-002".to_owned()], Some(at(120))));
+    }
+    assert_eq!(judge(&[], &[with_pod(runs(true))], &[], &[], 120), (vec![], None));
+    assert!(judge(&[], &[with_pod(runs(true))], &[], &["POD-002"], 30).0.is_empty());
+    assert_eq!(judge(&[], &[with_pod(PodView { leaves: true, ..runs(true) })], &[], &[], 30), (vec![], None), "it was deleted");
+    let waits = PodView { looped: runs(true).looped, ..waiting("CrashLoopBackOff", 3) };
+    let told = |pod: &PodView| found(&[], &[with_pod(pod.clone())], &[], &[], 30).0;
+    assert_eq!(told(&waits), told(&runs(true)), "whether it waits or runs, it is told in the same words");
+}
+
+#[test]
+fn the_last_crash_is_that_of_a_pod_whose_state_tells_of_the_migration() {
+    let crashed =
+        |uid: &str, when| PodView { uid: uid.into(), looped: Some(("cloud-controller-manager".into(), at(when))), ..waiting("", 3) };
+    let views = [with_pod(crashed("1", 10)), with_pod(crashed("2", 20)), with_pod(crashed("ailing", 30)), with_pod(waiting("", 0))];
+    let (when, failure) = last_crash(&facts(&[], &views, &[], &[], 900)).unwrap();
+    assert_eq!((when, failure.rule.as_str()), (at(20), "POD-002"));
+    assert!(last_crash(&facts(&[], &views[2..], &[], &[], 900)).is_none());
+}
+
+#[test]
+fn an_update_that_is_under_way_holds() {
+    let update = Some("an update to 4.21.3 has begun".to_owned());
+    let judged = |accept: &[String]| troubles(&Facts { update: update.clone(), ..facts(&[], &[], &[], accept, 0) });
+    let (found, wake) = judged(&[]);
+    assert_eq!((found[0].rule.as_str(), found.len(), wake), ("UPG-001", 1, None));
+    assert!(found[0].message.starts_with("an update to 4.21.3 has begun while the migration runs"), "{}", found[0].message);
+    assert_eq!(found[0].look, ["oc get clusterversion version -o yaml", "oc adm upgrade"]);
+    assert!(judged(&["UPG-001".to_owned()]).0.is_empty());
+}
+
+#[test]
+fn where_a_container_waits_for_its_first_start_events_are_shown_and_not_a_log_that_is_refused() {
+    let shown = |pod: PodView| found(&[], &[with_pod(pod)], &[], &[], 300).0.remove(0).look;
+    let namespace = "openshift-cloud-controller-manager";
+    let events = format!("oc -n {namespace} get events --field-selector involvedObject.name=ccm-1");
+    for pod in [waiting("ErrImagePull", 0), waiting("ContainerCreating", 0), PodView { waits: vec![], ..waiting("", 0) }] {
+        assert_eq!(shown(pod), [format!("oc -n {namespace} describe pod ccm-1"), events.clone()]);
+    }
+    let log = format!("oc -n {namespace} logs ccm-1 -c cloud-controller-manager");
+    assert_eq!(shown(PodView { has_run: true, waits: vec![], ..waiting("", 0) })[1], log);
 }
 
 #[test]
@@ -134,9 +189,19 @@ fn a_container_that_ends_again_and_again_is_told_with_its_last_fatal_line() {
 
 #[test]
 fn an_operator_holds_after_two_minutes() {
-    let worse = [Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: "Degraded: because".into(), since: Some(at(0)) }];
+    let worse = [Worse {
+        rule: "OPR-001",
+        object: "clusteroperator/storage".into(),
+        says: "Degraded: because".into(),
+        since: Some(at(0)),
+        gone: false,
+    }];
     assert_eq!(judge(&[], &[], &worse, &[], 119), (vec![], Some(at(120))));
     assert_eq!(judge(&[], &[], &worse, &[], 120), (vec!["OPR-001".to_owned()], None));
+    let gone = Worse { rule: "OPR-002", since: None, gone: true, ..worse[0].clone() };
+    let (found, wake) = found(&[], &[], &[gone], &[], 0);
+    assert_eq!((found[0].rule.as_str(), wake), ("OPR-002", None), "one that is gone does not come back by itself");
+    assert_eq!(found[0].look, ["oc get clusteroperators"]);
 }
 
 #[test]
@@ -154,7 +219,7 @@ fn a_container_that_took_too_much_memory_since_the_restart_holds_for_ten_minutes
 fn what_an_operator_says_of_itself_is_explained_like_a_line_in_a_log() {
     let says =
         "Degraded: VSphereCSIDriverOperatorCRDegraded: VMwareVSphereOperatorCheckDegraded: unable to find VM worker-1 by UUID 4217f5a8";
-    let worse = Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: says.into(), since: None };
+    let worse = Worse { rule: "OPR-001", object: "clusteroperator/storage".into(), says: says.into(), since: None, gone: false };
     let failure = of_operator(Catalogue::built_in(), &worse);
     assert_eq!(failure.rule, "OPR-001");
     assert!(failure.message.contains("; that is VIM-005: a node's virtual machine is in none of the vCenters"), "{}", failure.message);

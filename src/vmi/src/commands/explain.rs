@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
 use clap::ValueEnum;
 use vmi_pod_health_watch::explain::{Explanation, Word, explain};
 use vmi_pod_health_watch::lines::Lines;
-use vmi_pod_health_watch::rules::Catalogue;
+use vmi_pod_health_watch::rules::{Catalogue, Reached};
 use vmi_pod_health_watch::workloads;
 
 use super::{Exit, Failure, print};
@@ -59,12 +59,12 @@ impl Explain {
                 }
             }
             Output::Text => {
-                let mut found = Found::default();
+                let mut found = Found::of(&catalogue);
                 each_line(&mut |line| {
-                    found.add(explained(line), || catalogue.masked(line));
+                    found.add(explained(line), line);
                     Ok(())
                 })?;
-                print(&found.text(&catalogue))?;
+                print(&found.text())?;
             }
         }
         Ok(Exit::Ok)
@@ -106,9 +106,11 @@ fn each_line(line: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
 }
 
 /// What was found in a log, by rule.
-#[derive(Default)]
 struct Found<'a> {
+    catalogue: &'a Catalogue,
     lines: u64,
+    /// By the lines that fatal rules fit, which the operator counts too.
+    reached: Reached,
     rules: BTreeMap<(Word, Option<&'a str>), Seen<'a>>,
 }
 
@@ -119,31 +121,53 @@ struct Seen<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn add(&mut self, explanation: Explanation<'a>, line: impl FnOnce() -> String) {
+    fn of(catalogue: &'a Catalogue) -> Self {
+        Self { catalogue, lines: 0, reached: Reached::default(), rules: BTreeMap::new() }
+    }
+
+    fn add(&mut self, explanation: Explanation<'a>, line: &[u8]) {
         self.lines += 1;
         if explanation.meaning.is_empty() {
             return;
         }
+        let catalogue = self.catalogue;
+        if explanation.verdict == Word::Fatal
+            && let Some(rule) = explanation.rule.and_then(|id| catalogue.rule(id))
+        {
+            self.reached.add(rule, line);
+        }
         let key = (explanation.verdict, explanation.rule);
-        self.rules.entry(key).or_insert_with(|| Seen { explanation, first: line(), times: 0 }).times += 1;
+        self.rules.entry(key).or_insert_with(|| Seen { explanation, first: catalogue.masked(line), times: 0 }).times += 1;
     }
 
-    fn text(&self, catalogue: &Catalogue) -> String {
+    /// A rule's verdict on the whole log: a fatal one may have come too seldom to hold anything, as in a start that goes well.
+    fn verdict(&self, (verdict, rule): (Word, Option<&str>)) -> Word {
+        let too_seldom = verdict == Word::Fatal && !rule.is_some_and(|rule| self.reached.holds(rule));
+        if too_seldom { Word::Transient } else { verdict }
+    }
+
+    fn text(&self) -> String {
         let mut text = String::new();
-        for ((verdict, rule), seen) in &self.rules {
+        let mut gravest_first: Vec<_> = self.rules.iter().map(|(key, seen)| (self.verdict(*key), key, seen)).collect();
+        gravest_first.sort_by_key(|(verdict, ..)| *verdict);
+        for (verdict, (alone, id), seen) in &gravest_first {
             let Explanation { meaning, remedy, .. } = seen.explanation;
             let times = if seen.times == 1 { "once".to_owned() } else { format!("{} times", seen.times) };
-            let name = rule.map_or_else(String::new, |rule| format!(" {rule}"));
+            let name = id.map_or_else(String::new, |id| format!(" {id}"));
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{}{name}, {times}: {meaning}", verdict.as_str());
-            let cause = rule.and_then(|rule| catalogue.rule(rule)).map_or("", |rule| &rule.cause);
-            for (title, part) in [("first", seen.first.trim()), ("cause", cause), ("remedy", remedy)] {
+            let rule = id.and_then(|id| self.catalogue.rule(id));
+            let cause = rule.map_or("", |rule| &rule.cause);
+            let holds = rule.filter(|_| verdict != alone).map(|rule| format!("a migration once it has come {}", rule.threshold()));
+            let holds = holds.as_deref().unwrap_or_default();
+            let parts = [("first", seen.first.trim()), ("holds", holds), ("cause", cause), ("remedy", remedy)];
+            for (title, part) in parts {
                 if !part.is_empty() && (title == "first" || *verdict != Word::Benign) {
                     let _ = writeln!(text, "  {title:<7} {part}");
                 }
             }
         }
-        let of = |verdict: Word| -> u64 { self.rules.iter().filter(|((word, _), _)| *word == verdict).map(|(_, seen)| seen.times).sum() };
+        let of = |verdict: Word| -> u64 { gravest_first.iter().filter(|(word, ..)| *word == verdict).map(|(.., seen)| seen.times).sum() };
         let counts = [Word::Fatal, Word::Transient, Word::Benign].map(|verdict| format!("{} {}", of(verdict), verdict.as_str()));
         let _ = writeln!(text, "{} lines: {}, {} errors that no rule knows", self.lines, counts.join(", "), of(Word::Unknown));
         text

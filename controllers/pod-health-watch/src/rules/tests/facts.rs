@@ -97,7 +97,7 @@ const NOISE: &[(&str, &str)] = &[
     (CCM, "error discovering node host-1: No VM found"),
     (
         CCM,
-        "Error getting instance metadata for node addresses: error fetching node by provider ID: failed to get instance metadata for node host-1: VM not found",
+        "Error getting instance metadata for node addresses: error fetching node by provider ID: node not found, and error by node name: node not found",
     ),
     (CCM, "failed to get instance metadata for node host-1: VM not found"),
     (
@@ -124,6 +124,40 @@ const NOISE: &[(&str, &str)] = &[
     (ANY, "failed to list machines: context canceled"),
     (ANY, "Watch of *v1.Secret ended with: very short watch: Unexpected watch close"),
     (ANY, r#"Get "https://api-int.c.example.com:6443/api/v1/nodes": dial tcp 10.0.0.5:6443: connect: connection refused"#),
+];
+
+/// Lines that users report, and the rule of each: those of a rule's several wordings that are not its own line.
+const FIELD: &[(&str, &str, &str)] = &[
+    (
+        CCM,
+        "CERT-001",
+        r#"failed to get instance ID from cloud provider: Post "https://vc:443/sdk": x509: certificate signed by unknown authority, requeuing"#,
+    ),
+    (CCM, "CCM-008", "datacenter 'DCNAME - Region' not found"),
+    (CCM, "CCM-012", "failed to get instance ID from cloud provider: No VM found, requeuing"),
+    (CCM, "CCM-014", "Multiple VMs found"),
+    (CSI_OPERATOR, "VIM-004", "error creating or applying tag c-x7k2p: 403 Forbidden"),
+    (CSI_OPERATOR, "VIM-007", "found older vcenter version 7.0.1, expected 7.0.2"),
+    (CSI, "CSI-011", "username is invalid, make sure it is a fully qualified domain username"),
+    (CSI, "CSI-012", "vSphere CSI Migration is not supported on the multi vCenter setup"),
+    (CSI, "CSI-012", "volume-migration feature is not supported on Multi-vCenter deployment"),
+    (CSI, "CSI-012", "accessibility requirements cannot be nil for a multi-VC environment"),
+    (CSI, "CSI-013", "nodeVM worker-1 does not have labels for the following categories: [openshift-zone]"),
+    (CSI, "CSI-013", r#"failed to fetch topology information for the nodeVM "worker-1". Error: something is wrong"#),
+    (CSI, "CSI-013", r#"failed to retrieve nodeVM "worker-1" using the node manager. Error: something is wrong"#),
+    (CSI, "CSI-013", r#"timed out while waiting for topology labels to be updated in "worker-1" CSINodeTopology instance."#),
+    (CSI, "CSI-015", "registerDisk: vim.fault.AlreadyExists"),
+    (CSI, "CSI-016", "fault.CnsNotRegisteredFault.summary"),
+    (CSI, "CSI-021", "A specified parameter was not correct: 'profileIds' to method 'PbmRetrieveContent'"),
+    (MACHINES, "MAO-010", "multiple templates found, specify one in config"),
+    (MACHINES, "MAO-011", "multiple resource pools found, specify one in config"),
+    (MACHINES, "MAO-011", "folder not found, specify valid value"),
+    (MACHINES, "MAO-011", "datastore not found, specify valid value"),
+    ("control-plane-machine-set", "CPMS-002", "failure domain is not defined in the infrastructure resource"),
+    (DETECTOR, "VIM-003", "tag categories openshift-zone and openshift-region must be created"),
+    (DETECTOR, "VPD-006", "vCenter vc.example.com is configured in Infrastructure but not used by any failure domains"),
+    (ANY, "CERT-003", "Authenticity of the host's SSL certificate is not verified"),
+    (ANY, "KUBE-006", "failed to drain node: worker-1 after 1 hour"),
 ];
 
 /// Lines that are much like one that a rule was widened for, and are not that.
@@ -170,6 +204,28 @@ fn no_line_that_is_known_to_be_noise_holds_anything_however_often_it_comes() {
             let nothing = rule.verdict != Verdict::Fatal || !rule.concerns(line.as_bytes(), &muted);
             assert!(nothing && !rule.pattern.is_empty(), "{component}: {line}: {}", rule.id);
         }
+    }
+}
+
+#[test]
+fn a_line_that_names_no_node_means_nothing_only_while_some_node_is_not_vspheres() {
+    let nameless = "error fetching node by provider ID: node not found, and error by node name: node not found";
+    for (line, alone, beside) in [
+        (nameless, true, false),
+        ("error discovering node host-1: No VM found", true, false),
+        ("error discovering node worker-1: No VM found", true, true),
+    ] {
+        let rule = judged(CCM, line)[0];
+        let counts = |muted: &[String]| rule.concerns(line.as_bytes(), muted);
+        assert_eq!((counts(&[]), counts(&[HOST.to_owned()])), (alone, beside), "{line}");
+    }
+}
+
+#[test]
+fn every_line_that_users_report_is_known_by_its_rule() {
+    for (component, rule, line) in FIELD {
+        let found: Vec<&str> = judged(component, line).iter().map(|rule| rule.id.as_str()).collect();
+        assert!(found.iter().all(|found| found == rule) && !found.is_empty(), "{component}: {line}: {found:?}, not {rule}");
     }
 }
 
