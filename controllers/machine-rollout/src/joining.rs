@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::view::{Object, node_name, phase};
 
+/// A node whose request nobody grants asks again and again; a few names are enough to find them all.
+const TOLD: usize = 3;
+
 /// What is waited for besides the machine itself; empty where it is no certificate.
 pub fn pending(machine: &DynamicObject, requests: &[Object]) -> String {
     if phase(machine) != "Provisioned" || node_name(machine).is_some() {
@@ -15,10 +18,13 @@ pub fn pending(machine: &DynamicObject, requests: &[Object]) -> String {
     }
     let names = names(machine);
     let open = requests.iter().filter(|request| is_pending(request) && names.iter().any(|name| is_of(request, name)));
-    match open.count() {
+    let open: Vec<String> = open.map(|request| request.name_any()).collect();
+    let told = open.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
+    match open.len() {
         0 => String::new(),
-        1 => "; 1 CertificateSigningRequest of it is pending".to_owned(),
-        more => format!("; {more} CertificateSigningRequests of it are pending"),
+        1 => format!("; CertificateSigningRequest {told} of it is pending"),
+        2..=TOLD => format!("; CertificateSigningRequests {told} of it are pending"),
+        more => format!("; CertificateSigningRequests {told} and {} more of it are pending", more - TOLD),
     }
 }
 
@@ -80,8 +86,8 @@ O6hRzw==
         Arc::new(serde_json::from_value(value).unwrap())
     }
 
-    fn request(user: &str, text: &str, conditions: &Value) -> Object {
-        object(json!({"metadata": {"name": "csr-1"}, "spec": {"username": user, "request": STANDARD.encode(text)},
+    fn request(name: &str, user: &str, text: &str, conditions: &Value) -> Object {
+        object(json!({"metadata": {"name": name}, "spec": {"username": user, "request": STANDARD.encode(text)},
             "status": {"conditions": conditions}}))
     }
 
@@ -91,20 +97,23 @@ O6hRzw==
     }
 
     #[test]
-    fn certificates_that_a_new_node_waits_for_are_counted() {
+    fn certificates_that_a_new_node_waits_for_are_named() {
         let bootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
         let all = [
-            request(bootstrapper, OF_WORKER_1, &json!([])),
-            request(bootstrapper, OF_WORKER_1, &Value::Null),
-            request(bootstrapper, OF_WORKER_1, &json!([{"type": "Approved", "status": "True"}])),
-            request("system:node:host-7", "no request at all", &json!([])),
+            request("csr-1", bootstrapper, OF_WORKER_1, &json!([])),
+            request("csr-2", bootstrapper, OF_WORKER_1, &Value::Null),
+            request("csr-3", bootstrapper, OF_WORKER_1, &json!([{"type": "Approved", "status": "True"}])),
+            request("csr-4", "system:node:host-7", "no request at all", &json!([])),
         ];
         let waiting = |name: &str| pending(&machine(name, "Provisioned"), &all);
-        assert_eq!(waiting("worker-1"), "; 3 CertificateSigningRequests of it are pending");
+        assert_eq!(waiting("worker-1"), "; CertificateSigningRequests csr-1, csr-2, csr-4 of it are pending");
         for other in ["worker-10", "worker-", "orker-1", "worker-2"] {
-            assert_eq!(waiting(other), "; 1 CertificateSigningRequest of it is pending", "{other}: by its host's name alone");
+            assert_eq!(waiting(other), "; CertificateSigningRequest csr-4 of it is pending", "{other}: by its host's name alone");
         }
         assert_eq!(pending(&machine("worker-1", "Provisioned"), &all[2..3]), "");
+        let again = [&all[..], &all[..1]].concat();
+        let told = "; CertificateSigningRequests csr-1, csr-2, csr-4 and 1 more of it are pending";
+        assert_eq!(pending(&machine("worker-1", "Provisioned"), &again), told);
         assert_eq!(pending(&machine("worker-1", "Provisioning"), &all), "", "it does not run yet");
     }
 }

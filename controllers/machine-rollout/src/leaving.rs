@@ -3,12 +3,11 @@
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use vmi_kit::Kind;
-use vmi_kit::kind::{MACHINE_SET, NODE, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
+use vmi_kit::kind::{MACHINE_SET, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
 use vmi_steps::Migration;
 use vmi_steps::change::{Act, Change};
 
-use crate::view::{EVENT, NAMESPACE, Object, node_name, phase, replicas};
+use crate::view::{EVENT, NAMESPACE, Object, node_name, phase, replicas, task};
 
 /// A set whose machines leave, and those that are still there.
 pub struct Leaving {
@@ -83,7 +82,9 @@ impl Suspects {
         let here = |attachment: &&Object| attachment.data["spec"]["nodeName"].as_str().is_some_and(|node| Some(node) == node_name(machine));
         let volume =
             |attachment: &Object| format!("volume {}", attachment.data["spec"]["source"]["persistentVolumeName"].as_str().unwrap_or("?"));
-        self.attachments.iter().filter(here).map(volume).take(3).chain(hooks("preTerminate")).collect()
+        let keep: Vec<String> = self.attachments.iter().filter(here).map(volume).take(3).chain(hooks("preTerminate")).collect();
+        // Nobody else is left: it is the vCenter that takes its time.
+        if keep.is_empty() { task(machine).into_iter().collect() } else { keep }
     }
 
     /// Budgets that allow no eviction, where one of this machine's pods could not be evicted: others have nothing to do with it.
@@ -121,14 +122,13 @@ fn named(object: &DynamicObject) -> String {
 }
 
 /// Nodes of these names that are still there, and volumes still attached to them.
-pub fn left_of(m: &Migration, nodes: &[String]) -> Vec<String> {
-    let there = |kind: Kind, name: &str| m.get(kind, "", name).is_some();
-    let attached = m.list(VOLUME_ATTACHMENT, "");
-    let attached = attached.iter().filter_map(|attachment| {
-        let node = attachment.data["spec"]["nodeName"].as_str().filter(|node| nodes.iter().any(|name| name == node))?;
+pub fn left_of(names: &[String], nodes: &[Object], attachments: &[Object]) -> Vec<String> {
+    let there = |name: &&String| nodes.iter().any(|node| node.metadata.name.as_ref() == Some(*name));
+    let attached = attachments.iter().filter_map(|attachment| {
+        let node = attachment.data["spec"]["nodeName"].as_str().filter(|node| names.iter().any(|name| name == node))?;
         Some(format!("VolumeAttachment {} of Node {node}", attachment.name_any()))
     });
-    nodes.iter().filter(|name| there(NODE, name)).map(|name| format!("Node {name}")).chain(attached).collect()
+    names.iter().filter(there).map(|name| format!("Node {name}")).chain(attached).collect()
 }
 
 #[cfg(test)]
@@ -157,6 +157,24 @@ mod tests {
         ] {
             assert_eq!(next(asked, machines, draining), to, "{asked} {machines} {draining}");
         }
+    }
+
+    #[test]
+    fn nodes_of_the_source_are_waited_for_by_name_and_so_are_the_volumes_attached_to_them() {
+        let node = |name: &str| object(json!({"metadata": {"name": name}}));
+        let attachment = |name: &str, node: &str| object(json!({"metadata": {"name": name}, "spec": {"nodeName": node}}));
+        let names = ["n-1".to_owned(), "n-2".to_owned()];
+        let left = |nodes: &[&str], attachments: &[(&str, &str)]| {
+            let nodes: Vec<Object> = nodes.iter().map(|name| node(name)).collect();
+            let attachments: Vec<Object> = attachments.iter().map(|(name, node)| attachment(name, node)).collect();
+            left_of(&names, &nodes, &attachments)
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(left(&[], &[]), none);
+        assert_eq!(left(&["other", "n-11"], &[("va", "other"), ("va-11", "n-11")]), none, "those stay");
+        assert_eq!(left(&["other", "n-2"], &[]), ["Node n-2"]);
+        assert_eq!(left(&["other"], &[("va-1", "n-1")]), ["VolumeAttachment va-1 of Node n-1"], "its Node is gone already");
+        assert_eq!(left(&["n-1"], &[("va-1", "n-1")]), ["Node n-1", "VolumeAttachment va-1 of Node n-1"]);
     }
 
     fn leaving(drained: &Value, hooks: &Value) -> Object {
@@ -197,6 +215,11 @@ mod tests {
         assert_eq!(kept("False", hook("preDrain")), ["the preDrain hook h of o"]);
         assert_eq!(kept("True", hook("preDrain")), ["volume pv-of-n"], "drained already");
         assert_eq!(kept("True", hook("preTerminate")), ["volume pv-of-n", "the preTerminate hook h of o"]);
+        let nobody = Suspects { attachments: Vec::new(), budgets: Vec::new(), events: Vec::new() };
+        let mut destroyed = serde_json::to_value(machine("True", json!({})).as_ref()).unwrap();
+        destroyed["status"]["providerStatus"] = json!({"taskRef": "task-7"});
+        destroyed["spec"]["providerSpec"]["value"]["workspace"]["server"] = json!("a");
+        assert_eq!(nobody.culprits(&object(destroyed)), ["vCenter task task-7 on a"], "only the vCenter is left");
         let stays = object(json!({"metadata": {"name": "m"}, "spec": {"lifecycleHooks": hook("preDrain")}}));
         assert!(suspects.culprits(&stays).is_empty(), "one that is not to leave is kept by nobody");
     }

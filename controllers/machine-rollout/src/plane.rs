@@ -130,6 +130,13 @@ pub fn complete(set: &DynamicObject, masters: &[Object], goal: &Goal, etcd: Opti
     Ok(())
 }
 
+/// What etcd's operator says of a member that is not well: no machine of the control plane leaves before it is.
+pub fn sick_member(etcd: Option<&DynamicObject>) -> Option<String> {
+    let degraded = condition(etcd?, "Degraded");
+    let message = degraded["message"].as_str().unwrap_or_default();
+    (degraded["status"] == "True").then(|| format!("ClusterOperator etcd says Degraded is True: {message}"))
+}
+
 fn condition<'a>(object: &'a DynamicObject, kind: &str) -> &'a Value {
     let all = object.data["status"]["conditions"].as_array().into_iter().flatten();
     all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)

@@ -109,9 +109,14 @@ pub fn creation(machine: &DynamicObject) -> String {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let trouble = conditions.into_iter().find(|condition| condition["type"] == "MachineCreation" && condition["status"] == "False");
     let trouble = trouble.and_then(|condition| condition["message"].as_str()).map(str::to_owned);
-    let task = status["taskRef"].as_str().filter(|task| !task.is_empty()).map(|task| format!("vCenter task {task} on {}", server(machine)));
-    let told: Vec<String> = trouble.into_iter().chain(task).collect();
+    let told: Vec<String> = trouble.into_iter().chain(task(machine)).collect();
     if told.is_empty() { String::new() } else { format!(" ({})", told.join("; ")) }
+}
+
+/// The last task that its controller gave the vCenter.
+pub fn task(machine: &DynamicObject) -> Option<String> {
+    let task = machine.data["status"]["providerStatus"]["taskRef"].as_str().filter(|task| !task.is_empty())?;
+    Some(format!("vCenter task {task} on {}", server(machine)))
 }
 
 /// What a node lacks to serve.

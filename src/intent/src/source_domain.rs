@@ -17,10 +17,12 @@ pub fn failure_domain(provider: &Value) -> Result<Value, String> {
     let (server, datacenter) = (text("/workspace/server")?, text("/workspace/datacenter")?);
     let within = |kind: &str, name: &str| if name.starts_with('/') { name.to_owned() } else { format!("/{datacenter}/{kind}/{name}") };
     let pool = text("/workspace/resourcePool")?;
+    // A cluster may have a name that begins like its root pool's.
     let cluster = pool
-        .find("/Resources")
+        .match_indices("/Resources")
+        .find(|(at, found)| matches!(pool.as_bytes().get(at + found.len()), None | Some(b'/')))
         .filter(|_| pool.starts_with('/'))
-        .map(|end| &pool[..end])
+        .map(|(end, _)| &pool[..end])
         .ok_or_else(|| format!("its resource pool {pool:?} is no path that names the cluster"))?;
     let devices = provider.pointer("/network/devices").and_then(Value::as_array).into_iter().flatten();
     let networks: Vec<&str> = devices.filter_map(|device| device["networkName"].as_str()).collect();
@@ -42,4 +44,29 @@ pub fn failure_domain(provider: &Value) -> Result<Value, String> {
             "template": template,
         },
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cluster_is_what_stands_before_the_root_pool_also_if_its_name_begins_alike() {
+        let cluster = |pool: &str| {
+            let workspace = json!({"server": "a", "datacenter": "dc", "datastore": "fast", "folder": "id", "resourcePool": pool});
+            let provider = json!({"template": "rhcos", "network": {"devices": [{"networkName": "n"}]}, "workspace": workspace});
+            failure_domain(&provider).map(|domain| domain["topology"]["computeCluster"].clone())
+        };
+        for (pool, wanted) in [
+            ("/dc/host/cl/Resources", "/dc/host/cl"),
+            ("/dc/host/cl/Resources/ours", "/dc/host/cl"),
+            ("/dc/host/Resources-East/Resources", "/dc/host/Resources-East"),
+            ("/dc/host/Resources-East/Resources/Resources", "/dc/host/Resources-East"),
+        ] {
+            assert_eq!(cluster(pool), Ok(json!(wanted)), "{pool}");
+        }
+        for pool in ["/dc/host/Resources-East", "cl/Resources"] {
+            assert!(cluster(pool).is_err_and(|why| why.contains("no path that names the cluster")), "{pool}");
+        }
+    }
 }

@@ -25,21 +25,7 @@ pub struct Source {
 impl Source {
     /// What this spec of Infrastructure lacks; an error says why no machine tells.
     pub fn lacking(m: &Migration, spec: &Value) -> Result<Source, String> {
-        let lacks = |list: &str| spec["platformSpec"]["vsphere"][list].as_array().is_none_or(Vec::is_empty);
-        if !lacks("vcenters") && !lacks("failureDomains") {
-            return Ok(Source::default());
-        }
-        let machines = m.list(MACHINE, MACHINES);
-        let master = witness(&machines).ok_or_else(|| format!("there is no Machine of the control plane in {MACHINES}"))?;
-        let mut told =
-            told_by(&master.data["spec"]["providerSpec"]["value"]).map_err(|why| format!("Machine {}: {why}", master.name_any()))?;
-        if !lacks("vcenters") {
-            told.vcenters.clear();
-        }
-        if !lacks("failureDomains") {
-            told.failure_domains.clear();
-        }
-        Ok(told)
+        lacking(spec, || m.list(MACHINE, MACHINES))
     }
 
     /// The spec of Infrastructure with the source in it, before anything else.
@@ -49,6 +35,24 @@ impl Source {
             Outcome::AlreadyThere => spec.clone(),
         })
     }
+}
+
+/// Machines are only looked at where something lacks.
+fn lacking<M: AsRef<DynamicObject>>(spec: &Value, machines: impl FnOnce() -> Vec<M>) -> Result<Source, String> {
+    let lacks = |list: &str| spec["platformSpec"]["vsphere"][list].as_array().is_none_or(Vec::is_empty);
+    if !lacks("vcenters") && !lacks("failureDomains") {
+        return Ok(Source::default());
+    }
+    let machines = machines();
+    let master = witness(&machines).ok_or_else(|| format!("there is no Machine of the control plane in {MACHINES}"))?;
+    let mut told = told_by(&master.data["spec"]["providerSpec"]["value"]).map_err(|why| format!("Machine {}: {why}", master.name_any()))?;
+    if !lacks("vcenters") {
+        told.vcenters.clear();
+    }
+    if !lacks("failureDomains") {
+        told.failure_domains.clear();
+    }
+    Ok(told)
 }
 
 /// The first master, whose place is the control plane's.
@@ -69,6 +73,8 @@ fn told_by(provider: &Value) -> Result<Source, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use std::sync::Arc;
 
     use vmi_intent::source_domain::{NAME, REGION, ZONE};
 
@@ -109,12 +115,40 @@ mod tests {
         }
     }
 
+    fn machine(name: &str, role: &str) -> Arc<DynamicObject> {
+        let labels = json!({"machine.openshift.io/cluster-api-machine-role": role});
+        let spec = json!({"providerSpec": {"value": provider()}});
+        Arc::new(serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}, "spec": spec})).unwrap())
+    }
+
+    #[test]
+    fn only_what_infrastructure_does_not_list_is_told_from_the_machine() {
+        let whole = told_by(&provider()).unwrap();
+        let listed = |vcenters: &[Value], domains: &[Value]| {
+            let vsphere = json!({"vcenters": vcenters, "failureDomains": domains});
+            json!({"platformSpec": {"type": "VSphere", "vsphere": vsphere}})
+        };
+        let master = || vec![machine("x-master-0", "master")];
+        let theirs = [json!({"server": "a", "datacenters": ["dc", "other"]})];
+
+        let described = listed(&theirs, &[json!({"name": "fd", "server": "a"})]);
+        let nobody = || -> Vec<Arc<DynamicObject>> { panic!("where all is described no machine is asked") };
+        assert_eq!(lacking(&described, nobody), Ok(Source::default()));
+
+        let half = listed(&theirs, &[]);
+        let lacks = lacking(&half, master).unwrap();
+        assert_eq!(lacks, Source { vcenters: Vec::new(), ..whole.clone() });
+        assert_eq!(lacks.described_in(&half), Ok(listed(&theirs, &whole.failure_domains)), "the vCenter stays as they wrote it");
+
+        for nothing in [listed(&[], &[]), json!({"platformSpec": {"type": "VSphere"}})] {
+            assert_eq!(lacking(&nothing, master), Ok(whole.clone()), "{nothing}");
+        }
+        let why = lacking(&half, || vec![machine("a-worker", "worker")]).unwrap_err();
+        assert!(why.contains("no Machine of the control plane"), "{why}");
+    }
+
     #[test]
     fn the_first_master_is_the_witness() {
-        let machine = |name: &str, role: &str| -> std::sync::Arc<DynamicObject> {
-            let labels = json!({"machine.openshift.io/cluster-api-machine-role": role});
-            std::sync::Arc::new(serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap())
-        };
         let machines = [machine("x-master-1", "master"), machine("x-master-0", "master"), machine("a-worker", "worker")];
         assert_eq!(witness(&machines).and_then(|machine| machine.metadata.name.as_deref()), Some("x-master-0"));
         assert!(witness(&machines[2..]).is_none());

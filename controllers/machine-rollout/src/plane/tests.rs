@@ -105,6 +105,17 @@ fn it_has_rolled_only_when_everybody_says_so() {
 }
 
 #[test]
+fn a_member_of_etcd_that_is_not_well_is_told_by_its_operator() {
+    let told = |status: &str| -> DynamicObject {
+        let conditions = json!([{"type": "Degraded", "status": status, "message": "2 of 3 members are available, m-1 is unhealthy"}]);
+        serde_json::from_value(json!({"metadata": {"name": "etcd"}, "status": {"conditions": conditions}})).unwrap()
+    };
+    assert!(sick_member(Some(&told("True"))).unwrap().contains("m-1 is unhealthy"));
+    assert_eq!(sick_member(Some(&told("False"))), None);
+    assert_eq!(sick_member(None), None);
+}
+
+#[test]
 fn only_one_that_was_at_work_stays() {
     let saved = |state: &str| Saved { spec: spec("fd-a", state, "OnDelete") };
     assert_eq!((saved("Active").end(), saved("Inactive").end()), (Some(json!({"type": "OnDelete"})), None));

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
+use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::State;
 use vmi_crds::status::StepState;
@@ -18,7 +20,7 @@ use vmi_steps::{Migration, Report, Seen, Step, Writer};
 use super::{failed, few, left_out, planning, stuck};
 use crate::joining;
 use crate::leaving;
-use crate::plane::{Goal, Next, Saved, complete, next};
+use crate::plane::{Goal, Next, Saved, complete, next, sick_member};
 use crate::view::{NAMESPACE, Object, SIGNING_REQUEST, creation, is_master, phase, server};
 
 /// What step 3 saved of the set.
@@ -133,7 +135,11 @@ fn roll(m: &Migration, goal: &Goal, reason: &'static str) -> Result<Seen<Change>
         (Next::Done, _) => {
             return Ok(Seen::done(reason, format!("{} control plane machines serve on {}", masters.len(), goal.servers.join(", "))));
         }
-        (Next::Wait, _) | (_, None) if act != Next::Create => return Ok(Seen::waiting(rolling(m, &masters, goal, rolled))),
+        (Next::Wait, _) | (_, None) if act != Next::Create => {
+            let mut waits = rolling(m, &masters, goal, rolled);
+            waits.extend(sick_member(etcd.as_deref()));
+            return Ok(Seen::waiting(waits.join("; ")));
+        }
         // It knows where to and was only braked.
         (Next::Update, Some(set)) if set.data["spec"]["state"] == "Active" && domains(&set.data["spec"]) == domains(&goal.spec) => {
             let words = format!("{OBJECT}: strategy RollingUpdate, so that its machines are replaced again");
@@ -211,7 +217,7 @@ fn told(master: &Object) -> String {
 }
 
 /// How far it is, machine by machine.
-fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result<(), String>>) -> String {
+fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result<(), String>>) -> Vec<String> {
     let there = masters.iter().filter(|master| phase(master) == "Running" && goal.servers.iter().any(|wanted| wanted == server(master)));
     let missing = rolled.and_then(Result::err).unwrap_or_else(|| "its operator makes the inactive control plane machine set".to_owned());
     let (count, servers) = (there.count(), goal.servers.join(", "));
@@ -223,19 +229,22 @@ fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result
     };
     let mut lines: Vec<String> = masters.iter().filter(|master| phase(master) != "Deleting").map(coming).collect();
     lines.extend(leaving::told(m, going));
-    format!("{count} control plane machines serve on {servers}: {}; {missing}", few(&lines))
+    vec![format!("{count} control plane machines serve on {servers}: {}", few(&lines)), missing]
+}
+
+/// Whether the set is at work and has to stop. Nothing holds the way back: it is what makes a cluster well again that is held.
+fn is_to_stop(vmi: &VSphereMigrationInfra, step: StepState, set: &DynamicObject) -> bool {
+    let stops = vmi.spec.state == State::Paused || (vmi.is_true("Held") && !rolling_back(vmi));
+    let spec = &set.data["spec"];
+    let rolls = set.metadata.deletion_timestamp.is_none() && spec["state"] == "Active" && spec["strategy"]["type"] != "OnDelete";
+    matches!(step, StepState::Active | StepState::Failed) && stops && rolls
 }
 
 /// The brake is level: while the migration is paused, or held on its way forward, the set replaces no machine by itself.
 pub async fn brake(m: &Migration, report: &mut Report) -> Result<(), Stop> {
     const NAME: StepName = StepName::ControlPlaneReady;
-    let rolls = matches!(report.step(NAME).state, StepState::Active | StepState::Failed);
-    let stops = m.spec().state == State::Paused || (m.vmi.is_true("Held") && !rolling_back(&m.vmi));
-    let Some(set) = set(m).filter(|set| rolls && stops && set.metadata.deletion_timestamp.is_none()) else { return Ok(()) };
-    let spec = &set.data["spec"];
-    if spec["state"] != "Active" || spec["strategy"]["type"] == "OnDelete" {
-        return Ok(());
-    }
+    let step = report.step(NAME).state;
+    let Some(set) = set(m).filter(|set| is_to_stop(&m.vmi, step, set)) else { return Ok(()) };
     let mut writer = Writer::new(m, NAME, turn(&m.vmi, NAME));
     let words = format!("{OBJECT}: strategy OnDelete, so that no machine is replaced meanwhile");
     let outcome = replace(set, "/spec/strategy", &json!({"type": "OnDelete"}), words).make(&mut writer).await;
@@ -243,4 +252,53 @@ pub async fn brake(m: &Migration, report: &mut Report) -> Result<(), Stop> {
         report.log(NAME, line);
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use super::*;
+
+    fn vmi(state: &str, held: &str, turned: bool) -> VSphereMigrationInfra {
+        let then = "2026-01-02T03:04:05Z";
+        let held = json!({"type": "Held", "status": held, "reason": "r", "message": "m", "lastTransitionTime": then});
+        let vmi = json!({"apiVersion": "config.openshift.io/v1alpha1", "kind": "VSphereMigrationInfra", "metadata": {"name": "m"},
+            "spec": {"state": state, "credentialsSecret": {"name": "s"}, "vcenters": [], "failureDomains": []},
+            "status": {"startedAt": then, "rollingBackAt": turned.then_some(then), "conditions": [held]}});
+        serde_json::from_value(vmi).unwrap()
+    }
+
+    fn machine_set(state: &str, strategy: &str) -> DynamicObject {
+        serde_json::from_value(json!({"metadata": {"name": "cluster"}, "spec": {"state": state, "strategy": {"type": strategy}}})).unwrap()
+    }
+
+    #[test]
+    fn a_pause_brakes_either_way_and_an_unwell_cluster_only_the_way_forward() {
+        for (state, held, turned, stops) in [
+            ("Running", "False", false, false),
+            ("Running", "True", false, true),
+            // It is asked for, and nobody has noted yet since when.
+            ("RollingBack", "True", false, false),
+            ("RollingBack", "True", true, false),
+            ("Paused", "False", false, true),
+            ("Paused", "True", true, true),
+        ] {
+            let stopped = is_to_stop(&vmi(state, held, turned), StepState::Active, &machine_set("Active", "RollingUpdate"));
+            assert_eq!(stopped, stops, "{state}, Held is {held}, going back: {turned}");
+        }
+    }
+
+    #[test]
+    fn only_a_set_that_this_step_has_set_in_motion_is_braked() {
+        for (step, state, strategy, stops) in [
+            (StepState::Failed, "Active", "RollingUpdate", true),
+            (StepState::Done, "Active", "RollingUpdate", false),
+            (StepState::Active, "Inactive", "RollingUpdate", false),
+            (StepState::Active, "Active", "OnDelete", false),
+        ] {
+            let stopped = is_to_stop(&vmi("Paused", "False", false), step, &machine_set(state, strategy));
+            assert_eq!(stopped, stops, "{step:?} {state} {strategy}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
-use vmi_kit::kind::{ADMISSION_POLICY, MACHINE, MACHINE_SET};
+use vmi_kit::kind::{ADMISSION_POLICY, MACHINE, MACHINE_SET, NODE, VOLUME_ATTACHMENT};
 use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
 use vmi_steps::{Migration, Seen, Step, Writer};
@@ -80,7 +80,8 @@ impl Step for SourceWorkersRemoved {
         }
         let machines = machines_on_the_source(m);
         let mut open = leaving::told(m, &machines);
-        open.extend(leaving::left_of(m, &saved.nodes).iter().map(|left| format!("{left} is still there")));
+        let left = leaving::left_of(&saved.nodes, &m.list(NODE, ""), &m.list(VOLUME_ATTACHMENT, ""));
+        open.extend(left.iter().map(|left| format!("{left} is still there")));
         open.extend(
             since.iter().map(|set| format!("MachineSet {} was made on the source by somebody else since: delete it", set.name_any())),
         );
@@ -164,14 +165,19 @@ fn machines_on_the_source(m: &Migration) -> Vec<Object> {
     machines
 }
 
+/// The Node that a machine became or, where it may still join, will become: on vSphere it is called as its Machine is, whose name the
+/// machine API gives the virtual machine as hostname.
+fn node_of(machine: &Object) -> String {
+    node_name(machine).map_or_else(|| machine.name_any(), str::to_owned)
+}
+
 /// Everything is saved before anything leaves.
 fn first(m: &Migration, found: &[Object]) -> Seen<Change> {
     let machines = machines_on_the_source(m);
     if found.is_empty() && machines.is_empty() {
         return Seen::done("Removed", "no MachineSet and no worker is on the source");
     }
-    let nodes = machines.iter().filter_map(|machine| node_name(machine)).map(str::to_owned).collect();
-    let saved = Saved { sets: found.iter().map(SavedSet::of).collect(), nodes };
+    let saved = Saved { sets: found.iter().map(SavedSet::of).collect(), nodes: machines.iter().map(node_of).collect() };
     let goes = if deleted_here(m) { ", then deleted" } else { "" };
     let words = |set: &Object| {
         format!("MachineSet {}: from {} machines to none, {} at once{goes}", set.name_any(), replicas(set), m.spec().rollout.draining)
@@ -207,4 +213,20 @@ fn deleted(m: &Migration, all: &[Leaving], saved: &Saved) -> Seen<Change> {
             Seen::waiting("waits for the source's empty sets to be gone")
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_that_has_not_joined_yet_is_waited_for_as_the_node_it_would_become() {
+        let machine = |status: Value| Arc::new(serde_json::from_value(json!({"metadata": {"name": "m"}, "status": status})).unwrap());
+        assert_eq!(node_of(&machine(json!({"phase": "Running", "nodeRef": {"name": "n"}}))), "n");
+        assert_eq!(node_of(&machine(json!({"phase": "Provisioned"}))), "m");
+    }
 }

@@ -161,9 +161,11 @@ fn strangers(facts: &Facts) -> Finding {
     let pods = &driver.data["spec"]["template"]["spec"];
     let terms = pods["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"].as_array();
     let tells = |key: &str| TELL_VSPHERE.contains(&key);
+    // NotIn and DoesNotExist choose a node without the label too.
+    let asks = |operator: &str| ["Exists", "In"].contains(&operator);
     let chooses = |term: &Value| {
         let mut expressions = term["matchExpressions"].as_array().into_iter().flatten();
-        expressions.any(|expression| expression["key"].as_str().is_some_and(tells) && expression["operator"] != "DoesNotExist")
+        expressions.any(|one| one["key"].as_str().is_some_and(tells) && one["operator"].as_str().is_some_and(asks))
     };
     let selects = pods["nodeSelector"].as_object().is_some_and(|labels| labels.keys().any(|key| tells(key)));
     let away = selects || terms.is_some_and(|terms| !terms.is_empty() && terms.iter().all(chooses));

@@ -86,11 +86,17 @@ fn a_csi_driver_that_runs_beside_vsphere_is_told_with_the_nodes() {
         }))
     };
     let terms = |terms: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
-    let by = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
+    let said = |key: &str, operator: &str| json!({"matchExpressions": [{"key": key, "operator": operator}]});
+    let by = |key: &str| said(key, "Exists");
     says(&judged(nodes(), Some(json!({}))), &["DaemonSet driver: it also runs on host-1"]);
     says(&judged(nodes(), Some(terms(json!([by(TELL_VSPHERE[0]), by("other")])))), &["it also runs on host-1"]);
+    // Both let in a node without the label.
+    for operator in ["DoesNotExist", "NotIn"] {
+        says(&judged(nodes(), Some(terms(json!([said(TELL_VSPHERE[0], operator)])))), &["it also runs on host-1"]);
+    }
     for good in [
         judged(nodes(), Some(terms(json!([by(TELL_VSPHERE[0])])))),
+        judged(nodes(), Some(terms(json!([said(TELL_VSPHERE[1], "In")])))),
         judged(nodes(), Some(json!({"nodeSelector": {TELL_VSPHERE[1]: "vsphere"}}))),
         judged(nodes(), None),
         judged(vec![node("vm-1", json!({"providerID": "vsphere://1"}))], Some(json!({}))),
