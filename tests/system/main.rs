@@ -4,6 +4,7 @@
 
 mod admission;
 mod alone;
+mod approved;
 mod autoscaling;
 mod bench;
 mod command_line;
@@ -25,6 +26,7 @@ mod planeless;
 mod pods;
 mod refused;
 mod rehearsal;
+mod rich_shape;
 mod rollback;
 mod stand_ins;
 mod storage;
@@ -189,9 +191,13 @@ fn all() -> Suite {
         a_rich_move_can_be_turned_back_before_machines_are_replaced,
         a_rich_move_can_be_turned_back_while_machines_are_replaced,
         an_ancient_move_can_be_turned_back,
+        a_move_of_a_cluster_that_may_begin_with_one_vcenter_only_can_be_turned_back,
     });
     alone!(suite, Depth::Full, planeless::{
         without_a_control_plane_machine_set_and_a_generator_one_is_made_moved_and_taken_away,
+    });
+    alone!(suite, Depth::Full, approved::{
+        a_move_that_waits_for_approval_can_be_turned_back_when_the_sources_workers_have_left_and_is_completed_once_approved,
     });
     alone!(suite, Depth::Full, disturbed::{
         restarts_of_the_apiserver_and_the_death_of_its_leader_do_not_end_a_move,
@@ -246,6 +252,7 @@ fn all() -> Suite {
         the_drivers_configuration_has_the_source_and_its_pods_follow_it,
         a_bare_metal_node_degrades_storage_with_its_name,
         a_volume_is_attached_and_let_go,
+        a_volume_is_not_attached_to_a_node_that_is_no_virtual_machine,
         the_problem_detector_finishes_a_round_and_names_the_node_without_an_id,
         what_the_problem_detector_found_is_in_events_and_metrics,
         the_problem_detector_says_what_is_denied_and_which_class_names_nothing,
@@ -254,6 +261,10 @@ fn all() -> Suite {
         a_wrong_password_is_sent_once_in_all_by_operators_that_are_killed_and_started_again,
     });
     in_lab!(suite, "rich", Depth::Full, refused::{a_move_that_would_leave_a_volume_behind_is_not_started_and_its_claim_is_named});
+    in_lab!(suite, "rich", Depth::Full, rich_shape::{
+        the_rich_shape_has_the_sets_budgets_checks_and_volumes_that_it_is_there_for,
+        a_blocked_drain_has_a_pod_on_every_worker_also_on_the_tainted_ones,
+    });
     in_lab!(suite, "rich", Depth::Full, autoscaling::{the_autoscaler_has_marked_the_set_that_it_scales});
     in_lab!(suite, "native", Depth::Ci, faults_listed::{status_names_every_fault_of_a_vcenter_until_it_is_lifted});
     in_lab!(suite, "plain", Depth::Quick, faults_listed::{status_names_every_fault_of_a_cluster_until_it_is_lifted});
@@ -265,7 +276,7 @@ fn all() -> Suite {
     alone!(suite, Depth::Full, fault_rehearsals::{
         a_growth_stops_for_a_wrong_password_a_foreign_key_and_a_missing_datacenter_and_is_completed,
         a_move_stops_for_a_missing_tag_category_a_lost_template_and_a_node_that_never_joins_and_is_completed,
-        a_move_stops_for_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed,
+        a_move_stops_for_a_stuck_member_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed,
     });
     in_lab!(suite, "native", Depth::Ci, monitoring::{an_alert_fires_when_a_migration_fails_and_is_over_when_it_goes_on});
     alone::add(&mut suite);

@@ -53,6 +53,13 @@ pub async fn an_ancient_move_can_be_turned_back() -> TestResult {
     every("ancient", SourceRetirement::Remove, |step| telling.contains(&step)).await
 }
 
+/// The first time the source's description stays behind, for the API does not let it go; from then on all is as before.
+pub async fn a_move_of_a_cluster_that_may_begin_with_one_vcenter_only_can_be_turned_back() -> TestResult {
+    use StepName::{ControlPlaneReady, InfrastructureExtended, SourceWorkersRemoved};
+    let telling = [InfrastructureExtended, ControlPlaneReady, SourceWorkersRemoved];
+    every("unlisted", SourceRetirement::Remove, |step| telling.contains(&step)).await
+}
+
 /// A lab of its own: the operator's namespace and rights stay.
 async fn every(shape: &str, source: SourceRetirement, wanted: impl Fn(StepName) -> bool) -> TestResult {
     let lab = Lab::start(shape, "turned-back").await?;

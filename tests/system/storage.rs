@@ -8,11 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use vmi_lab::faults::{Fault, Faults};
 use vmi_lab::kubernetes::{
-    self, CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMENT, EVENT, POD, SECRET, STORAGE_CLASS, VOLUME_ATTACHMENT, condition,
+    self, CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMENT, EVENT, MACHINE, POD, SECRET, STORAGE_CLASS, VOLUME_ATTACHMENT,
+    condition,
 };
 
 use crate::support::lab::Lab;
-use crate::support::openshift::PATIENCE;
+use crate::support::openshift::{MACHINE_API, PATIENCE};
 use crate::support::suite::TestResult;
 
 const DRIVERS: &str = "openshift-cluster-csi-drivers";
@@ -60,23 +61,35 @@ pub async fn a_bare_metal_node_degrades_storage_with_its_name(lab: &Lab) -> Test
     Ok(())
 }
 
-pub async fn a_volume_is_attached_and_let_go(lab: &Lab) -> TestResult {
-    let (name, node) = ("lab-attachment", "bare-metal-0");
+/// Has the volume of vSphere's driver attached to a node, waits until its status is as wanted, and gives it up again.
+async fn attached_to(lab: &Lab, node: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> TestResult {
+    let name = "lab-attachment";
     let attachment = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
         "spec": {"attacher": "csi.vsphere.vmware.com", "nodeName": node, "source": {"persistentVolumeName": "pvc-orders"}},
     });
     kubernetes::apply(&lab.client, "system-test", &attachment).await?;
     let mut cache = lab.watch(&[VOLUME_ATTACHMENT]).await;
-    cache
-        .until("the volume to be attached", PATIENCE, |cache| {
-            let found = cache.get(VOLUME_ATTACHMENT, "", name).ok_or("it is not there")?;
-            if found.data["status"]["attached"] == true { Ok(()) } else { Err(found.data["status"].to_string()) }
-        })
-        .await?;
+    let told = cache.until("the volume's attachment", PATIENCE, |cache| {
+        let found = cache.get(VOLUME_ATTACHMENT, "", name).ok_or("it is not there")?;
+        if wanted(&found.data["status"]) { Ok(()) } else { Err(found.data["status"].to_string()) }
+    });
+    let told = told.await;
     kubernetes::delete(&lab.client, VOLUME_ATTACHMENT, "", name).await?;
     let gone = |cache: &vmi_lab::cache::Cache| cache.get(VOLUME_ATTACHMENT, "", name).map_or(Ok(()), |_| Err("it is held".to_owned()));
-    Ok(cache.until("the volume to be let go", PATIENCE, gone).await?)
+    cache.until("the volume to be let go", PATIENCE, gone).await?;
+    Ok(told?)
+}
+
+pub async fn a_volume_is_attached_and_let_go(lab: &Lab) -> TestResult {
+    let machines = kubernetes::list(&lab.client, MACHINE, MACHINE_API).await?;
+    let worker = machines.iter().map(kube::ResourceExt::name_any).find(|name| name.contains("worker")).ok_or("no worker")?;
+    attached_to(lab, &worker, |status| status["attached"] == true && status["attachError"].is_null()).await
+}
+
+pub async fn a_volume_is_not_attached_to_a_node_that_is_no_virtual_machine(lab: &Lab) -> TestResult {
+    let why = "CSINode bare-metal-0 does not contain driver csi.vsphere.vmware.com";
+    attached_to(lab, "bare-metal-0", |status| status["attached"] == false && status["attachError"]["message"] == why).await
 }
 
 const STORAGE: &str = "openshift-cluster-storage-operator";

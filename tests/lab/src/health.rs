@@ -9,20 +9,21 @@ use serde_json::Value;
 use crate::cache::{Cache, GaveUp};
 use crate::cluster::machines::SET_LABEL;
 use crate::kubernetes::{
-    self, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, condition, full_name,
+    self, CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, DAEMON_SET, DEPLOYMENT, MACHINE, MACHINE_CONFIG_POOL, MACHINE_SET, NODE, condition,
+    full_name,
 };
 use crate::shape::{FailureDomains, Shape};
 
 /// Long enough for a loaded machine; a healthy boot takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Returns when every machine is Running, every node Ready and initialised, every deployment and operator available.
+/// Returns when every machine is Running, every node Ready and initialised, every deployment, daemon set and operator available.
 pub async fn wait(client: &Client, shape: &Shape) -> Result<(), GaveUp> {
     if !shape.has_openshift() {
         let mut cache = Cache::start(client, &[(NODE, "")]).await;
         return cache.until("the nodes to be ready", PATIENCE, |cache| nodes(cache, usize::from(shape.plain_nodes))).await;
     }
-    let kinds = [MACHINE, MACHINE_SET, NODE, CLUSTER_OPERATOR, DEPLOYMENT, CONTROL_PLANE_MACHINE_SET, MACHINE_CONFIG_POOL];
+    let kinds = [MACHINE, MACHINE_SET, NODE, CLUSTER_OPERATOR, DEPLOYMENT, DAEMON_SET, CONTROL_PLANE_MACHINE_SET, MACHINE_CONFIG_POOL];
     let mut cache = Cache::start(client, &kinds.map(|kind| (kind, ""))).await;
     cache.until("the cluster to be healthy", PATIENCE, |cache| whole(cache, shape).and_then(|()| pools_updated(cache))).await
 }
@@ -63,8 +64,10 @@ pub async fn stopped(client: &Client) -> Result<(), GaveUp> {
         .await
 }
 
+/// Deployments and DaemonSets.
 pub fn all_available(cache: &Cache) -> Result<(), String> {
-    cache.list(DEPLOYMENT).iter().try_for_each(|deployment| available(deployment))
+    cache.list(DEPLOYMENT).iter().try_for_each(|deployment| available(deployment))?;
+    cache.list(DAEMON_SET).iter().try_for_each(|set| available_on_its_nodes(set))
 }
 
 /// Those that were degraded from the beginning still are.
@@ -147,6 +150,18 @@ fn available(deployment: &DynamicObject) -> Result<(), String> {
     Ok(())
 }
 
+/// On those nodes that its controller wants pods on: which these are follows from taints and selectors, and is not judged here.
+fn available_on_its_nodes(set: &DynamicObject) -> Result<(), String> {
+    let status = &set.data["status"];
+    let wanted = number(&status["desiredNumberScheduled"]);
+    let ready = number(&status["numberAvailable"]).min(number(&status["updatedNumberScheduled"]));
+    let seen = status["observedGeneration"].as_i64() == set.metadata.generation;
+    if ready < wanted || !seen {
+        return Err(format!("DaemonSet {} has {ready} of {wanted} pods available", full_name(set)));
+    }
+    Ok(())
+}
+
 fn operator_healthy(operator: &DynamicObject, degraded: &str) -> Result<(), String> {
     for (kind, wanted) in [("Available", "True"), ("Progressing", "False"), ("Degraded", degraded)] {
         let status = condition(operator, kind);
@@ -210,4 +225,30 @@ pub async fn adopt_control_plane(client: &Client, wanted: &Value) -> Result<(), 
         .await?;
     kubernetes::apply(client, crate::cluster::MANAGER, wanted).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_daemon_set_is_available_when_all_of_its_pods_are_and_are_what_it_says_now() {
+        let judged = |status: &Value| {
+            let set = json!({"metadata": {"name": "node", "namespace": "drivers", "generation": 2}, "status": status});
+            available_on_its_nodes(&serde_json::from_value(set).unwrap())
+        };
+        let status = |available: u8, updated: u8, observed: u8| {
+            let mut status = json!({"desiredNumberScheduled": 3, "observedGeneration": observed});
+            (status["numberAvailable"], status["updatedNumberScheduled"]) = (json!(available), json!(updated));
+            status
+        };
+        assert_eq!(judged(&status(3, 3, 2)), Ok(()));
+        let nowhere = json!({"desiredNumberScheduled": 0, "observedGeneration": 2});
+        assert_eq!(judged(&nowhere), Ok(()), "there may be no node for it");
+        for (late, wrong) in [(status(2, 3, 2), "2 of 3"), (status(3, 1, 2), "1 of 3"), (status(3, 3, 1), "3 of 3"), (json!({}), "0 of 0")]
+        {
+            assert_eq!(judged(&late), Err(format!("DaemonSet drivers/node has {wrong} pods available")), "{late}");
+        }
+    }
 }

@@ -14,8 +14,11 @@ use crate::kubernetes::{self, NODE};
 use crate::vcenter::{Control, Guest};
 
 const MANAGER: &str = "kubelet";
-/// How often a guest reset shows as another boot.
+/// The annotation that counts the boots of a Node's machine, which only its guest tells.
 pub const BOOTS: &str = "vmi-lab/boots";
+/// The annotation that counts the reboots which the machine config operator makes and the machine does not notice: two who count
+/// in one would overwrite each other, and every difference would pass for a boot.
+pub const REBOOTS: &str = "vmi-lab/reboots";
 /// Between attempts.
 const PACE: std::time::Duration = std::time::Duration::from_secs(1);
 

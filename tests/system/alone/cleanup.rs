@@ -1,6 +1,8 @@
 //! The controller that takes the source out of the cluster. To have a source without machines, the cluster is grown by vCenter b, and
 //! then moved "from b to a": what is taken away is what was added.
 
+use kube::Client;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 use vmi_cleanup::Cleanup;
 use vmi_config_rewrite::ConfigRewrite;
@@ -15,6 +17,7 @@ use vmi_site::vcenter::{ROOT_SECRET, secret_data};
 
 use super::config_rewrite::{dump, prepared, put_back};
 use crate::support::alone::{Alone, Ground, NAME, now};
+use crate::support::forbidden::Forbidden;
 use crate::support::lab::Lab;
 use crate::support::openshift::{MACHINE_API, PATIENCE, vcenter};
 use crate::support::suite::TestResult;
@@ -23,9 +26,18 @@ const CSI: &str = "openshift-cluster-csi-drivers";
 const CSI_CONFIG: &str = "vsphere-csi-config-secret";
 const DRIVER: &str = "csi.vsphere.vmware.com";
 const EMPTY_SET: &str = "source-without-machines";
+/// A set of the source that somebody still needs.
+const USED_SET: &str = "source-in-use";
 /// A volume of the source, which `volumes: Ignore` leaves.
 const LEFT: &str = "left-behind";
 const REMOVAL: &str = "0123456789abcdef";
+const NOTHING_LEAVES: Forbidden = Forbidden {
+    name: "nothing-leaves-infrastructure",
+    account: ("", "alone-cleanup"),
+    operation: "UPDATE",
+    kind: INFRASTRUCTURE,
+    subresource: "",
+};
 
 /// The cluster with vCenter b added, as step 8 leaves it.
 async fn grown(lab: &Lab) -> TestResult {
@@ -83,6 +95,42 @@ async fn at_the_door<'a>(lab: &'a Lab, namespace: &str) -> TestResult<Ground<'a>
     Ok(ground)
 }
 
+/// A set that asks for a machine and gets none: its controller leaves alone what is being deleted, and the finalizer keeps that from
+/// ending.
+async fn used_set(lab: &Lab) -> TestResult {
+    let b = vcenter(lab, "b")?;
+    let mut set = machines::machine_set(USED_SET, &b, &b.zones[0], 0);
+    set["metadata"]["finalizers"] = json!(["system-test/in-use"]);
+    kubernetes::apply(&lab.client, "test", &set).await?;
+    kubernetes::delete(&lab.client, MACHINE_SET, MACHINE_API, USED_SET).await?;
+    kubernetes::merge(&lab.client, MACHINE_SET, MACHINE_API, USED_SET, &json!({"spec": {"replicas": 1}})).await?;
+    Ok(())
+}
+
+/// An update of Infrastructure that changes nothing.
+async fn try_an_update(client: Client) -> kube::Result<()> {
+    let api = INFRASTRUCTURE.api(&client, "");
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    api.replace("cluster", &dry_run, &api.get("cluster").await?).await.map(drop)
+}
+
+/// Approved, it waits for whoever uses the source; then it is refused, and goes on when the user resumes.
+async fn kept_from_the_door(lab: &Lab, ground: &Ground<'_>) -> TestResult {
+    used_set(lab).await?;
+    ground.edit(json!({"approvedPlan": REMOVAL})).await?;
+    until_message(ground, SourceDetached, &format!("waits for these to leave the source: MachineSet {USED_SET}")).await?;
+    NOTHING_LEAVES.add_for_sure(lab, try_an_update).await?;
+    kubernetes::merge(&lab.client, MACHINE_SET, MACHINE_API, USED_SET, &json!({"metadata": {"finalizers": null}})).await?;
+    let refused = ground.until_condition(SourceDetached, "False", "CLN-001").await?;
+    let failure = refused.step(SourceDetached).and_then(|step| step.failure.clone()).ok_or("no failure is reported")?;
+    assert!(failure.message.contains(NOTHING_LEAVES.name), "{}", failure.message);
+    assert!(refused.seen().one_way_at.is_none(), "the door was passed");
+    NOTHING_LEAVES.lift_for_sure(lab, try_an_update).await?;
+    ground.edit(json!({"state": "Paused"})).await?;
+    ground.until_condition(SourceDetached, "False", "Paused").await?;
+    ground.edit(json!({"state": "Running"})).await
+}
+
 fn summed_up(lab: &Lab) -> Value {
     json!({"startedAt": now(), "source": {"servers": [lab.vcenter("b").server]}, "graphVersion": 1})
 }
@@ -132,7 +180,7 @@ pub async fn the_source_leaves_through_the_one_way_door_and_killed_on_either_sid
     until_message(&ground, SourceDetached, "status.plan.removalHash").await?;
     preflight(&ground, json!({"path": "native", "removalHash": REMOVAL})).await?;
     until_message(&ground, SourceDetached, &format!("set spec.approvedPlan to {REMOVAL}")).await?;
-    ground.edit(json!({"approvedPlan": REMOVAL})).await?;
+    kept_from_the_door(lab, &ground).await?;
     ground.until_condition(SourceDetached, "False", "Ready").await?;
     ground.edit(json!({"state": "Paused"})).await?;
     ground.until_condition(SourceDetached, "False", "Paused").await?;

@@ -195,9 +195,8 @@ pub async fn a_legacy_cluster_is_frozen_unlocked_and_thawed_and_holds_taken_away
     assert_eq!(policies(lab).await?, json!([no_reboot()]));
     let domains = read(lab, INFRASTRUCTURE, "", "cluster").await?["spec"]["platformSpec"]["vsphere"]["failureDomains"].clone();
     assert_eq!(domains.as_array().map(Vec::len), Some(1), "only a dry run was made");
-    let accepted = audit::read(&Site::of(&lab.record).await?.folder, began, |event| {
-        event.uri.contains("dryRun=All") && event.response_status.code == 200
-    })?;
+    let site = Site::of(&lab.record).await?;
+    let accepted = audit::read(&site.folder, began, |event| event.uri.contains("dryRun=All") && event.response_status.code == 200)?;
     for (resource, name) in [("infrastructures", "cluster"), ("controllerconfigs", "machine-config-controller")] {
         let of = |event: &&audit::Event| event.object_ref.resource == resource && event.object_ref.name == name;
         assert!(accepted.iter().any(|event| of(&event)), "no dry run of {resource} {name} was accepted");
@@ -214,7 +213,16 @@ pub async fn a_legacy_cluster_is_frozen_unlocked_and_thawed_and_holds_taken_away
     until_held(&ground).await?;
     assert_eq!(replicas(lab).await?, 0);
 
+    let thawing = Timestamp::now();
     until_thawed(&ground).await?;
+    // Under this name everything but the vmi is patched. Were the version operator up earlier, both would write the CRDs.
+    let ours = |event: &audit::Event| event.is_write() && event.field_manager() == Some("vmi-operator");
+    let released: Vec<String> = audit::read(&site.folder, thawing, ours)?.iter().map(audit::Event::spoken).collect();
+    for crd in LOCKED {
+        assert!(released.contains(&format!("patch customresourcedefinitions {crd}")), "{crd}: {released:?}");
+    }
+    let (namespace, name) = VERSION_OPERATOR;
+    assert_eq!(released.last(), Some(&format!("patch deployments {namespace}/{name}")), "{released:?}");
     is_as_before(lab, &before).await?;
     alone.finish(&ground).await?;
     ground.leave().await?;

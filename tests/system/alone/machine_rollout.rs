@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use vmi_crds::graph::STEPS;
 use vmi_crds::graph::StepName::{self, *};
 use vmi_lab::cluster::{crds, machines};
-use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, Kind, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, condition};
+use vmi_lab::kubernetes::{
+    self, CONTROL_PLANE_MACHINE_SET, DEPLOYMENT, Kind, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, PERSISTENT_VOLUME, condition,
+};
 use vmi_machine_rollout::MachineRollout;
 
 use crate::node_agent::script;
@@ -19,13 +21,15 @@ use crate::support::suite::TestResult;
 const WORKER: &str = "lab-x7k2p-worker-a";
 const INFRA: &str = "lab-x7k2p-infra-a";
 const NONE: &str = "lab-x7k2p-none-a";
+/// What the machine API's own controller writes onto a set some time after it was made.
+const SIZES: [&str; 2] = ["machine.openshift.io/vCPU", "machine.openshift.io/memoryMb"];
 
 /// The steps between the preflight's and these.
 pub(super) fn earlier() -> Vec<StepName> {
     STEPS.iter().map(|step| step.name).filter(|name| (ClusterVersionFrozen..WorkersReady).contains(name)).collect()
 }
 
-/// Specs of the sets, the control plane machine set and the autoscaler, by name: what has to come back.
+/// Specs of the sets, the control plane machine set and the autoscaler, by name, and what is written on the sets: what has to come back.
 async fn specs(lab: &Lab) -> TestResult<Value> {
     let mut found = json!({});
     for kind in [MACHINE_SET, CONTROL_PLANE_MACHINE_SET, MACHINE_AUTOSCALER] {
@@ -35,7 +39,14 @@ async fn specs(lab: &Lab) -> TestResult<Value> {
             outcome => outcome?,
         };
         for object in objects {
-            found[format!("{} {}", kind.kind, object.name_any())] = said(&object.data["spec"]);
+            let mut kept = json!({"spec": said(&object.data["spec"])});
+            if kind == MACHINE_SET {
+                let mut annotations = object.annotations().clone();
+                annotations.retain(|key, _| !SIZES.contains(&key.as_str()));
+                kept["annotations"] = json!(annotations);
+                kept["labels"] = json!(object.labels());
+            }
+            found[format!("{} {}", kind.kind, object.name_any())] = kept;
         }
     }
     Ok(found)
@@ -54,9 +65,9 @@ fn said(value: &Value) -> Value {
 }
 
 fn same(before: &Value, after: &Value) -> TestResult {
-    for (name, spec) in before.as_object().into_iter().flatten() {
-        if after[name] != *spec {
-            return Err(format!("{name} was\n{spec}\nand is\n{}", after[name]).into());
+    for (name, was) in before.as_object().into_iter().flatten() {
+        if after[name] != *was {
+            return Err(format!("{name} was\n{was}\nand is\n{}", after[name]).into());
         }
     }
     let names = |specs: &Value| specs.as_object().map(|specs| specs.keys().cloned().collect::<Vec<_>>());
@@ -72,6 +83,7 @@ async fn furnished(lab: &Lab) -> TestResult {
         let mut set = model.clone();
         set["metadata"]["name"] = json!(name);
         set["metadata"]["labels"]["team"] = json!("shop");
+        set["metadata"]["annotations"] = json!({"example.com/asked-by": "shop"});
         set["spec"]["replicas"] = json!(replicas);
         set["spec"]["selector"]["matchLabels"][machines::SET_LABEL] = json!(name);
         let template = &mut set["spec"]["template"];
@@ -297,20 +309,46 @@ async fn added_and_kept(lab: &Lab) -> TestResult {
 
     guarded_pod(lab, "aside", &elsewhere).await?;
     guarded_pod(lab, "guarded", &node).await?;
+    let volume = volume_on_the_target(lab).await?;
     ground.edit(json!({"state": "RollingBack"})).await?;
-    let kept = ground
-        .until("the budget to be named", |vmi| {
-            let message = vmi.condition(WorkersReady.as_str()).map(|condition| condition.message.clone()).unwrap_or_default();
-            if message.contains("kept by PodDisruptionBudget guarded/pod") { Ok(()) } else { Err(message) }
-        })
-        .await?;
-    let message = kept.condition(WorkersReady.as_str()).map(|condition| condition.message.clone()).unwrap_or_default();
+    let message = workers_say(&ground, "nobody reaches once its machines are gone: shop/orders;").await?;
+    assert!(message.contains("spec.volumes to Ignore"), "{message}");
+    assert_eq!(get(lab, MACHINE_SET, "extra").await?.data["spec"]["replicas"], 1, "nothing leaves before somebody has decided");
+    ground.edit(json!({"volumes": "Ignore"})).await?;
+    let message = workers_say(&ground, "kept by PodDisruptionBudget guarded/pod").await?;
     assert!(message.contains(&node) && !message.contains("aside"), "the budget of pods elsewhere has nothing to do with it: {message}");
     lab.kubectl(&["-n", "guarded", "delete", "poddisruptionbudget", "pod"]).await?.success()?;
     ground.until_condition(WorkersReady, "False", "Undone").await?;
     assert!(virtual_machines(lab, "b").await?.is_empty());
+    assert!(kubernetes::get(&lab.client, PERSISTENT_VOLUME, "", &volume).await?.is_some(), "it is left, not deleted");
+    kubernetes::delete(&lab.client, PERSISTENT_VOLUME, "", &volume).await?;
     same(&before, &specs(lab).await?)?;
     alone.finish(&ground).await
+}
+
+/// Waits until step 11 says these words, and returns all it says.
+async fn workers_say(ground: &Ground<'_>, words: &str) -> TestResult<String> {
+    let said = |vmi: &vmi_crds::VSphereMigrationInfra| {
+        vmi.condition(WorkersReady.as_str()).map(|condition| condition.message.clone()).unwrap_or_default()
+    };
+    let told = |vmi: &vmi_crds::VSphereMigrationInfra| if said(vmi).contains(words) { Ok(()) } else { Err(said(vmi)) };
+    Ok(said(&ground.until(&format!("{words:?}"), told).await?))
+}
+
+/// A volume that can be used only where the target's machines are, and its name. Nobody has to have made its claim for it to be named.
+async fn volume_on_the_target(lab: &Lab) -> TestResult<String> {
+    let label =
+        |part: &str| json!({"key": format!("topology.csi.vmware.com/openshift-{part}"), "operator": "In", "values": [format!("{part}-b")]});
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "made-on-the-target"},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"namespace": "shop", "name": "orders", "uid": "4f0f7a1c-2a55-4a10-9d59-0c6f1d3b7e22"},
+            "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "0e1f5a4c-9b1e-4a43-a9f3-1d3c1a2b3c4e"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [label("region"), label("zone")]}]}},
+        },
+    });
+    Ok(kubernetes::apply(&lab.client, "test", &volume).await?.name_any())
 }
 
 /// A pod on the node that its budget allows nobody to evict.

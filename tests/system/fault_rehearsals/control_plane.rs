@@ -14,8 +14,8 @@ use crate::support::openshift::MACHINE_API;
 use crate::support::suite::TestResult;
 
 /// A lab of its own: a cluster that was moved stays where it is.
-pub async fn a_move_stops_for_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed() -> TestResult
-{
+pub async fn a_move_stops_for_a_stuck_member_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed()
+-> TestResult {
     let lab = Lab::start("native", "late-faults").await?;
     let result = late_faults(&lab).await;
     lab.stop().await?;
@@ -28,6 +28,10 @@ async fn late_faults(lab: &Lab) -> TestResult {
     migration.resume().await?;
 
     migration.until("the control plane's turn", begun(ControlPlaneReady)).await?;
+    let no_vote = migration.faults.add(&Fault::EtcdMemberStuck).await?;
+    let member = migration.stops("OPR-001", None).await?;
+    assert!(member.message.contains("etcd") && member.message.contains("is unhealthy"), "{member:?}");
+    migration.faults.lift(&no_vote).await?;
     let degraded = migration.faults.add(&Fault::CpmsDegraded).await?;
     // Its operator says so of itself, and so does its log.
     let set = "control-plane-machine-set";

@@ -16,7 +16,7 @@ use vmi_lab::migration::{request, verdict};
 
 use crate::support::lab::Lab;
 use crate::support::suite::TestResult;
-pub use control_plane::a_move_stops_for_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed;
+pub use control_plane::a_move_stops_for_a_stuck_member_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed;
 pub use mistakes::a_growth_stops_for_a_wrong_password_a_foreign_key_and_a_missing_datacenter_and_is_completed;
 use underway::{Underway, passed};
 pub use workers::a_move_stops_for_a_missing_tag_category_a_lost_template_and_a_node_that_never_joins_and_is_completed;

@@ -6,7 +6,7 @@ use vmi_lab::kubernetes::{
     self, CONFIG_MAP, CONTROLLER_CONFIG, CRD, DEPLOYMENT, INFRASTRUCTURE, MACHINE_CONFIG, MACHINE_CONFIG_POOL, MACHINE_CONFIGURATION, NODE,
     POD, POD_DISRUPTION_BUDGET, condition,
 };
-use vmi_lab::nodes::BOOTS;
+use vmi_lab::nodes::REBOOTS;
 use vmi_lab::standins::mco;
 
 use super::{AtWork, MANAGED, MANAGER, VERSION, becomes, clean, install, merge_until_taken, relax, reported, vcenter};
@@ -200,7 +200,12 @@ async fn booted_with(lab: &Lab, node: &str, cloud_conf: &str) -> TestResult<u64>
     assert_eq!(source, format!("data:,{cloud_conf}").as_str());
     let node = kubernetes::get(&lab.client, NODE, "", node).await?.ok_or("no node")?;
     assert_ne!(node.data["spec"]["unschedulable"], true);
-    Ok(node.annotations().get(BOOTS).and_then(|boots| boots.parse().ok()).unwrap_or(1))
+    Ok(reboots(&node))
+}
+
+/// How often the operator has rebooted it.
+fn reboots(node: &kube::api::DynamicObject) -> u64 {
+    node.annotations().get(REBOOTS).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Waits until the pool is to reach what this text comes to.
@@ -280,7 +285,7 @@ pub async fn a_node_reboots_only_when_its_pods_have_left_it(lab: &Lab) -> TestRe
     })
     .await?;
     let held = kubernetes::get(&lab.client, NODE, "", &name).await?.ok_or("no node")?;
-    assert_eq!(held.annotations().get(BOOTS).and_then(|boots| boots.parse().ok()).unwrap_or(1), before, "it rebooted under its pod");
+    assert_eq!(reboots(&held), before, "it rebooted under its pod");
     assert!(kubernetes::get(&lab.client, POD, "default", &pod).await?.is_some(), "the budget did not keep the pod");
 
     kubernetes::delete(&lab.client, POD_DISRUPTION_BUDGET, "default", "guarded").await?;

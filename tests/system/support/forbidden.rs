@@ -13,7 +13,7 @@ use crate::support::suite::TestResult;
 /// Which write of whom.
 pub struct Forbidden {
     pub name: &'static str,
-    /// Namespace and name of the service account.
+    /// Namespace and name of the service account; without a namespace, the name of a user.
     pub account: (&'static str, &'static str),
     pub operation: &'static str,
     pub kind: Kind,
@@ -38,6 +38,13 @@ impl Forbidden {
         .await
     }
 
+    /// Returns when the apiserver has forgotten it, by the same attempt.
+    pub async fn lift_for_sure(&self, lab: &Lab, attempt: impl AsyncFn(Client) -> kube::Result<()>) -> TestResult {
+        self.lift(lab).await?;
+        let client = impersonating(lab, &self.user()).await?;
+        asking::until("the write to be taken again", async || Ok(attempt(client.clone()).await?)).await
+    }
+
     pub async fn lift(&self, lab: &Lab) -> TestResult {
         for kind in [ADMISSION_POLICY_BINDING, ADMISSION_POLICY] {
             kubernetes::delete(&lab.client, kind, "", self.name).await?;
@@ -46,7 +53,10 @@ impl Forbidden {
     }
 
     fn user(&self) -> String {
-        format!("system:serviceaccount:{}:{}", self.account.0, self.account.1)
+        match self.account {
+            ("", name) => name.to_owned(),
+            (namespace, name) => format!("system:serviceaccount:{namespace}:{name}"),
+        }
     }
 
     fn objects(&self) -> [Value; 2] {

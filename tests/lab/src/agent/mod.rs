@@ -40,8 +40,8 @@ mod starting;
 mod status;
 mod volumes;
 
-/// The Node annotation that counts a machine's boots: when it changes, the node's containers are started again.
-pub const BOOTS: &str = "vmi-lab/boots";
+/// The Node annotations whose change has the node's containers started again.
+pub use crate::nodes::{BOOTS, REBOOTS};
 
 /// The label of a Pod or Node that is only an object: the agent does not even see it.
 pub const WRITTEN: &str = "vmi-lab/written";

@@ -69,8 +69,8 @@ pub fn id(fault: &Fault) -> String {
     let kind = json!(fault)["kind"].as_str().unwrap_or_default().to_owned();
     match fault {
         Fault::NeverJoins { prefix } if !prefix.is_empty() => format!("{kind}.{prefix}"),
-        Fault::CrashLoop { workload, container, .. } if !container.is_empty() => format!("{kind}.{workload}.{container}"),
-        Fault::CrashLoop { workload, .. } => format!("{kind}.{workload}"),
+        Fault::CrashLoop { namespace, workload, container } if container.is_empty() => format!("{kind}.{namespace}.{workload}"),
+        Fault::CrashLoop { namespace, workload, container } => format!("{kind}.{namespace}.{workload}.{container}"),
         _ => kind,
     }
 }
@@ -98,9 +98,14 @@ mod tests {
 
     #[test]
     fn several_faults_of_a_kind_have_ids_of_their_own() {
-        let crash = |container: &str| Fault::CrashLoop { namespace: "n".into(), workload: "w".into(), container: container.into() };
-        assert_eq!(id(&crash("")), "crash-loop.w");
-        assert_eq!(id(&crash("c")), "crash-loop.w.c");
+        let crash = |namespace: &str, container: &str| Fault::CrashLoop {
+            namespace: namespace.into(),
+            workload: "w".into(),
+            container: container.into(),
+        };
+        assert_eq!(id(&crash("n", "")), "crash-loop.n.w");
+        assert_eq!(id(&crash("m", "")), "crash-loop.m.w");
+        assert_eq!(id(&crash("n", "c")), "crash-loop.n.w.c");
         assert_eq!(id(&Fault::NeverJoins { prefix: "lab-worker".into() }), "never-joins.lab-worker");
         assert_eq!(id(&Fault::NeverJoins { prefix: String::new() }), "never-joins");
         assert_eq!(id(&Fault::EtcdMemberStuck), "etcd-member-stuck");

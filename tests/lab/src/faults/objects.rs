@@ -10,6 +10,7 @@ use crate::kubernetes::{self, DEPLOYMENT, NODE, POD_DISRUPTION_BUDGET};
 use crate::nodes;
 
 const BLOCKER: &str = "drain-blocker";
+const MASTER: &str = "node-role.kubernetes.io/master";
 /// A control plane Node that belongs to no Machine.
 pub const UNMANAGED: &str = "vmi-lab-unmanaged-master";
 
@@ -17,7 +18,7 @@ pub(super) async fn make(client: &Client, fault: &Fault) -> Result<(), Error> {
     match fault {
         Fault::DrainBlocked => {
             let all = kubernetes::list(client, NODE, "").await?;
-            let workers = all.iter().filter(|node| !node.labels().contains_key("node-role.kubernetes.io/master")).count();
+            let workers = all.iter().filter(|node| !node.labels().contains_key(MASTER)).count();
             for object in blockers(workers) {
                 kubernetes::apply(client, MANAGER, &object).await?;
             }
@@ -45,7 +46,7 @@ pub(super) async fn remove(client: &Client, fault: &Fault) -> Result<(), Error> 
     Ok(())
 }
 
-/// A pod on each of so many workers, none of which may be evicted.
+/// A pod on each of so many workers, none of which may be evicted: on all but masters, also where a taint keeps others away.
 fn blockers(workers: usize) -> [Value; 2] {
     let labels = json!({"app": BLOCKER});
     [
@@ -55,9 +56,15 @@ fn blockers(workers: usize) -> [Value; 2] {
                 "replicas": workers, "selector": {"matchLabels": labels},
                 "template": {"metadata": {"labels": labels}, "spec": {
                     "terminationGracePeriodSeconds": 1,
-                    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-                        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}},
-                    ]}},
+                    "tolerations": [{"operator": "Exists"}],
+                    "affinity": {
+                        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": MASTER, "operator": "DoesNotExist"}]},
+                        ]}},
+                        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}},
+                        ]},
+                    },
                     "containers": [{"name": "blocker", "image": "vmi-lab/shell", "args": ["-c", "exec sleep infinity"]}],
                 }},
             },
@@ -67,4 +74,20 @@ fn blockers(workers: usize) -> [Value; 2] {
             "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}},
         }),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocker_goes_wherever_it_is_counted_and_nowhere_else() {
+        let [deployment, _] = blockers(4);
+        assert_eq!(deployment["spec"]["replicas"], 4);
+        let pod = &deployment["spec"]["template"]["spec"];
+        // Without a key, an effect or a value it fits every taint there is.
+        assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]));
+        let terms = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+        assert_eq!(*terms, json!([{"matchExpressions": [{"key": MASTER, "operator": "DoesNotExist"}]}]));
+    }
 }

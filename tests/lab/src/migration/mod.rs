@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod audit;
+pub mod back;
 pub mod conditions;
 pub mod deploy;
 pub mod dump;

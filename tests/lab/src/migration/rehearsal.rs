@@ -12,11 +12,12 @@ use vmi_crds::status::StepState;
 use super::dump::Dump;
 use super::figures::{self, Figures, Measured};
 use super::operator::{Operator, Options};
+use super::timeline::Timeline;
 use super::verdict::{self, Check, none};
 use super::view::View;
 use super::watch::{self, End};
 use super::witness::Witness;
-use super::{ACCOUNT, Error, NAMESPACE, Site, account, audit, conditions, deploy, moved, request};
+use super::{ACCOUNT, Error, NAMESPACE, Site, account, audit, back, conditions, deploy, moved, request};
 use crate::component;
 
 /// For the plan: every check of the preflight, on a loaded machine.
@@ -62,7 +63,7 @@ pub async fn rehearse(site: &Site, source: SourceRetirement, rollback_at: Option
     let mut checks = vec![way];
     // The operator is still there, as it would be: that it leaves alone what it has done is part of the verdict.
     checks.extend(match rollback_at {
-        Some(_) => rolled_back(site, &before).await?,
+        Some(_) => back::verdict(site, &before).await?,
         None if source == SourceRetirement::Remove => moved::verdict(site, &before).await?,
         None => verdict::growth(site, &before).await?,
     });
@@ -71,6 +72,8 @@ pub async fn rehearse(site: &Site, source: SourceRetirement, rollback_at: Option
     checks.push(Check::new("nothing was denied to the operator", none(&audit::denied(&events, &user))));
     if rollback_at.is_none() {
         checks.push(Check::new("each step was taken once", none(&watch::taken_again(&request::get(site).await?))));
+        let asked = Timeline::of(&events, &user).asked_while_waiting();
+        checks.push(Check::new("while others had to move nothing was asked of the apiserver", none(&asked)));
     }
     let unexplained = conditions::unexplained(&events);
     checks.push(Check::new("every condition always said why, since when and of which generation", none(&unexplained)));
@@ -116,14 +119,6 @@ fn judged(ended: Result<End, Error>, rollback_at: Option<StepName>) -> Check {
         Err(error) => Err(error.to_string()),
     };
     Check::new(&name, result)
-}
-
-/// The cluster is where it began.
-async fn rolled_back(site: &Site, before: &Dump) -> Result<Vec<Check>, Error> {
-    let mut checks = verdict::healthy(site).await;
-    let difference = before.difference(&Dump::take(site).await?);
-    checks.push(Check::new("the cluster and both vCenters are as before", none(&difference)));
-    Ok(checks)
 }
 
 #[cfg(test)]

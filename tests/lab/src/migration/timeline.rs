@@ -170,6 +170,30 @@ impl<'a> Timeline<'a> {
         at_ends + handed_over
     }
 
+    /// What the operator asked the apiserver for while others had to move: in the steps that do little but wait, from its last act to the
+    /// report that they are done. Watches and leases aside, and the logs of pods, which are followed; it may look for a kind that
+    /// is not served, for no event tells of that, and reads the vmi again when it has lost the lead.
+    pub fn asked_while_waiting(&self) -> Vec<String> {
+        let asks = |event: &&Event| {
+            let object = &event.object_ref;
+            event.user.username == self.user
+                && ["get", "list"].contains(&event.verb.as_str())
+                && !["leases", "vspheremigrationinfra"].contains(&object.resource.as_str())
+                && object.subresource != "log"
+                && event.response_status.code != 404
+        };
+        let windows = OF_MACHINES.into_iter().chain(JUDGED).filter_map(|step| {
+            let (begun, done) = self.taken(step.step())?;
+            let last = self.acts().map(|act| act.answered).filter(|at| (begun..=done).contains(at)).max();
+            Some((step, last.unwrap_or(begun)..done))
+        });
+        let asked = windows.flat_map(|(step, waits)| {
+            let asked = self.events.iter().filter(asks).filter(move |event| waits.contains(&event.received));
+            asked.map(move |event| format!("{step}: {}", event.spoken()))
+        });
+        asked.collect()
+    }
+
     /// Writes of others to what the operator waits for. A node's own reports that it is alive are nothing to wait for.
     fn awaited(&self) -> impl Iterator<Item = &Event> {
         self.events.iter().filter(|event| {

@@ -150,3 +150,22 @@ fn machines_work_from_the_first_act_to_the_last_word_about_one_of_them() {
     let work = Timeline::of(&events, OPERATOR).machine_work();
     assert!((work - 5.5).abs() < 0.000_1, "{work}");
 }
+
+#[test]
+fn what_is_asked_after_the_last_act_of_a_step_that_waits_is_told() {
+    let mut unserved = write(OPERATOR, "list", "machineautoscalers", "/a", 3_050);
+    unserved.response_status.code = 404;
+    let events = [
+        running(0),
+        report("machine-rollout", &[], &[("WorkersReady", "Active")], 1_000),
+        write(OPERATOR, "get", "machinesets", "/m", 1_500),
+        write(OPERATOR, "patch", "machinesets", "/m", 2_000),
+        write(OPERATOR, "watch", "machines", "/m", 2_500),
+        write(OPERATOR, "get", "nodes", "/n", 3_000),
+        unserved,
+        write("somebody", "get", "nodes", "/n", 3_100),
+        report("machine-rollout", &["WorkersReady"], &[("WorkersReady", "Done")], 4_000),
+        write(OPERATOR, "get", "secrets", "/s", 4_500),
+    ];
+    assert_eq!(Timeline::of(&events, OPERATOR).asked_while_waiting(), ["WorkersReady: get nodes ns/x"]);
+}

@@ -1,7 +1,7 @@
 //! The verdict on a growth: what the cluster and the vCenters themselves say, each check with what is wrong where it fails. What it
 //! looks at is looked at after a move too, with other vCenters expected.
 
-mod control_plane;
+pub mod control_plane;
 mod csi_config;
 
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::cache::Cache;
 use crate::cluster::config;
 use crate::health;
 use crate::kubernetes::{
-    self, CLUSTER_OPERATOR, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, CREDENTIALS_REQUEST, DEPLOYMENT, INFRASTRUCTURE,
-    Kind, MACHINE, MACHINE_SET, NODE, SECRET,
+    self, CLUSTER_OPERATOR, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, CREDENTIALS_REQUEST, DAEMON_SET, DEPLOYMENT,
+    INFRASTRUCTURE, Kind, MACHINE, MACHINE_SET, NODE, SECRET,
 };
 use crate::vcenter::{INFRA_ID, Vcenter};
 use crate::yaml;
@@ -110,7 +110,7 @@ pub async fn configured(site: &Site, expected: &Expected<'_>, whom: &str) -> Res
 /// Whether the cluster is as well as after its boot. What the operator changed last is still followed by others, who are given
 /// their time: a cloud controller manager that lost a credential restarts.
 pub async fn healthy(site: &Site) -> Vec<Check> {
-    let kinds = [(MACHINE, ""), (MACHINE_SET, ""), (NODE, ""), (CLUSTER_OPERATOR, ""), (DEPLOYMENT, ""), (CONTROL_PLANE_MACHINE_SET, "")];
+    let kinds = [MACHINE, MACHINE_SET, NODE, CLUSTER_OPERATOR, DEPLOYMENT, DAEMON_SET, CONTROL_PLANE_MACHINE_SET].map(|kind| (kind, ""));
     let mut cache = Cache::start(&site.client, &kinds).await;
     // Where the time is not enough, the checks tell what was missing.
     let _ = cache.until("the cluster to be healthy", PATIENCE, |cache| health::whole(cache, &site.shape)).await;
@@ -119,7 +119,7 @@ pub async fn healthy(site: &Site) -> Vec<Check> {
     vec![
         Check::new("every machine is Running", machines.map(drop)),
         Check::new("every node is Ready and initialised", health::nodes(&cache, count + usize::from(site.shape.bare_metal_nodes))),
-        Check::new("every deployment is available", health::all_available(&cache)),
+        Check::new("every deployment and daemon set is available", health::all_available(&cache)),
         Check::new("every operator is available and not degraded", health::all_operators(&cache, &site.shape)),
         Check::new("the control plane machine set is complete", health::control_plane_complete(&cache, &site.shape)),
     ]

@@ -137,7 +137,7 @@ pub async fn bad_input_is_refused_by_its_field_and_nothing_is_touched(lab: &Lab)
     ground.leave().await
 }
 
-/// In a cluster that has a volume on the source.
+/// In a cluster that has a volume on the source, and a host beside its machines that the CSI driver does not keep away from.
 pub async fn a_move_that_would_leave_a_volume_behind_is_refused_by_its_claim_until_that_is_accepted(lab: &Lab) -> TestResult {
     let ground = Ground::new(lab, "preflight-volumes", json!({"sourceRetirement": "Remove", "volumes": "Refuse"})).await?;
     let alone = Alone::run(&ground, Preflight::default()).await?;
@@ -147,6 +147,7 @@ pub async fn a_move_that_would_leave_a_volume_behind_is_refused_by_its_claim_unt
         refused.condition(PreflightPassed.as_str()).is_some_and(|condition| condition.message.contains("default/orders")),
         "{refused:?}"
     );
+    until_check(&ground, "NOD-001", Warning, &["DaemonSet vmware-vsphere-csi-driver-node: it also runs on bare-metal-0"]).await?;
     ground.edit(json!({"volumes": "Ignore"})).await?;
     let told = until_check(&ground, "VOL-001", Warning, &["default/orders"]).await?;
     assert!(told.contains("left behind"), "{told}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::drain::{self, DESIRED_DRAIN, LAST_DRAIN};
-use crate::nodes::BOOTS;
+use crate::nodes::REBOOTS;
 
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
 const DESIRED: &str = "machineconfiguration.openshift.io/desiredConfig";
@@ -118,8 +118,8 @@ fn daemon(pool: &Pool<'_>, node: &DynamicObject) -> Option<Value> {
     }
     let mut patch = annotated(&[(CURRENT, desired)]);
     if cost(pool, current, desired) == Cost::Reboot {
-        let boots: u64 = annotation(node, BOOTS).parse().unwrap_or(1);
-        patch["metadata"]["annotations"][BOOTS] = json!((boots + 1).to_string());
+        let reboots: u64 = annotation(node, REBOOTS).parse().unwrap_or(0);
+        patch["metadata"]["annotations"][REBOOTS] = json!((reboots + 1).to_string());
     }
     Some(patch)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::nodes::BOOTS;
 
 fn object(value: Value) -> DynamicObject {
     serde_json::from_value(value).unwrap()
@@ -63,8 +64,8 @@ impl World {
         made.into_iter().map(|(name, _)| name).collect()
     }
 
-    fn boots(&self) -> Vec<&str> {
-        self.nodes.iter().map(|node| annotation(node, BOOTS)).collect()
+    fn reboots(&self) -> Vec<&str> {
+        self.nodes.iter().map(|node| annotation(node, REBOOTS)).collect()
     }
 
     fn settle(&mut self) {
@@ -83,10 +84,19 @@ impl World {
 fn a_changed_cloud_conf_reboots_every_node_one_after_the_other() {
     let mut world = World::new(false, json!({}));
     world.settle();
-    assert_eq!(world.boots(), ["2", "2"]);
+    assert_eq!(world.reboots(), ["1", "1"]);
     assert_eq!(world.drained, ["n0", "n1"]);
     let target = name(&config("new"));
     assert!(world.nodes.iter().all(|node| is_updated(node, &target) && node.data["spec"]["unschedulable"] != true));
+}
+
+#[test]
+fn a_reboot_is_counted_beside_the_boots_of_the_machine_which_does_not_notice() {
+    let mut world = World::new(false, json!({}));
+    world.nodes[0].annotations_mut().insert(REBOOTS.to_owned(), "4".to_owned());
+    world.settle();
+    assert_eq!(world.reboots(), ["5", "1"]);
+    assert!(world.nodes.iter().all(|node| annotation(node, BOOTS) == "1"));
 }
 
 #[test]
@@ -94,7 +104,7 @@ fn a_policy_that_calls_the_file_harmless_saves_the_reboots() {
     let policy = json!({"clusterPolicies": {"files": [{"path": CLOUD_CONF, "actions": [{"type": "None"}]}]}});
     let mut world = World::new(false, policy);
     world.settle();
-    assert_eq!(world.boots(), ["1", "1"]);
+    assert_eq!(world.reboots(), ["", ""]);
     assert!(world.drained.is_empty());
     let target = name(&config("new"));
     assert!(world.nodes.iter().all(|node| is_updated(node, &target)));
@@ -105,7 +115,7 @@ fn a_policy_that_wants_a_drain_gets_it_and_no_reboot() {
     let policy = json!({"clusterPolicies": {"files": [{"path": CLOUD_CONF, "actions": [{"type": "Restart"}, {"type": "Drain"}]}]}});
     let mut world = World::new(false, policy);
     world.settle();
-    assert_eq!(world.boots(), ["1", "1"]);
+    assert_eq!(world.reboots(), ["", ""]);
     assert_eq!(world.drained, ["n0", "n1"]);
 }
 
@@ -114,7 +124,7 @@ fn nothing_reboots_before_it_is_drained_and_nobody_else_goes_meanwhile() {
     let mut world = World::new(false, json!({}));
     world.drains = false;
     while !world.step().is_empty() {}
-    assert_eq!(world.boots(), ["1", "1"]);
+    assert_eq!(world.reboots(), ["", ""]);
     let asking: Vec<&str> = world.nodes.iter().map(|node| annotation(node, DESIRED_DRAIN)).collect();
     assert_eq!(asking, [format!("drain-{}", name(&config("new"))).as_str(), ""]);
 }

@@ -1,6 +1,6 @@
 //! Stands in for the vSphere CSI driver's operator and for the part of the driver that others wait for: the driver's configuration
 //! follows cloud configuration and credentials, topology follows the failure domains or the driver's object, pods roll with both,
-//! nodes that are no virtual machines degrade it, and VolumeAttachments are attached and let go.
+//! nodes that are no virtual machines degrade it and get no volume, and VolumeAttachments are attached and let go.
 //!
 //! It logs in to every vCenter, as the real one does; there are no volumes behind the attachments.
 
@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{CONFIG, DRIVER, DRIVERS, View};
+use super::{CONFIG, DRIVER, DRIVERS, View, attacher, is_virtual_machine};
 use crate::cache::Cache;
 use crate::kubernetes::{
     self, CLUSTER_CSI_DRIVER, CONFIG_MAP, DAEMON_SET, DEPLOYMENT, INFRASTRUCTURE, Kind, NODE, SECRET, VOLUME_ATTACHMENT,
@@ -19,7 +19,6 @@ use crate::standins::{Error, operator_status, release_version, requests, woken};
 const CREDENTIALS: &str = "vmware-vsphere-cloud-credentials";
 const SECRET_NAME: &str = "vsphere-csi-config-secret";
 const DEPENDENCY: &str = "operator.openshift.io/dep-vsphere-csi-config-secret";
-const FINALIZER: &str = "external-attacher/csi-vsphere-vmware-com";
 
 #[derive(Parser)]
 struct Arguments {}
@@ -45,7 +44,7 @@ pub async fn keep(client: &Client, version: &str) -> ! {
     let mut reached = None;
     loop {
         let mut failed = false;
-        for result in [attach(client, &cache).await, pass(client, &cache, &mut reached).await] {
+        for result in [attacher::attach(client, &cache).await, pass(client, &cache, &mut reached).await] {
             match result {
                 Err(error) if !error.is_conflict() && !error.is_not_found() => {
                     tracing::error!("{error}");
@@ -157,15 +156,9 @@ async fn roll(client: &Client, cache: &Cache, kind: Kind, name: &str, hash: &str
 async fn report(client: &Client, cache: &Cache, trouble: Option<&str>) -> Result<(), kubernetes::Error> {
     let Some(driver) = cache.get(CLUSTER_CSI_DRIVER, "", DRIVER) else { return Ok(()) };
     let strangers: Vec<String> = cache.list(NODE).iter().filter(|node| is_stranger(&node.data)).map(|node| node.name_any()).collect();
-    let of_nodes = format!("unable to find VM {} by UUID: node is not a vSphere virtual machine", strangers.join(", "));
-    let check = |bad: bool| if bad { ("True", "vsphere_connection_failed") } else { ("False", "AsExpected") };
-    let (connection, reason) = check(trouble.is_some());
-    let (nodes, nodes_reason) = if strangers.is_empty() { ("False", "AsExpected") } else { ("True", "non_vsphere_node") };
-    let conditions = [
-        ("VMwareVSphereControllerDegraded", connection, reason, trouble.unwrap_or_default()),
-        ("VMwareVSphereOperatorCheckDegraded", nodes, nodes_reason, if strangers.is_empty() { "" } else { &of_nodes }),
-        ("VMwareVSphereControllerUpgradeable", "True", "AsExpected", ""),
-    ];
+    let of_nodes = (!strangers.is_empty())
+        .then(|| format!("unable to find VM {} by UUID: node is not a vSphere virtual machine", strangers.join(", ")));
+    let conditions = conditions(trouble, of_nodes.as_deref());
     let mut status = driver.data["status"].as_object().cloned().map_or_else(|| json!({}), Value::Object);
     status["conditions"] = operator_status::with_conditions(&driver.data["status"]["conditions"], &conditions, &operator_status::now());
     if status == driver.data["status"] {
@@ -176,6 +169,19 @@ async fn report(client: &Client, cache: &Cache, trouble: Option<&str>) -> Result
     requests::replace_status(client, CLUSTER_CSI_DRIVER, &updated).await.map(drop)
 }
 
+/// What follows from what is wrong with the vCenters and with the nodes.
+fn conditions<'a>(vcenters: Option<&'a str>, nodes: Option<&'a str>) -> [operator_status::Condition<'a>; 3] {
+    let degraded = |kind, wrong: Option<&'a str>, reason| match wrong {
+        Some(why) => (kind, "True", reason, why),
+        None => (kind, "False", "AsExpected", ""),
+    };
+    [
+        degraded("VMwareVSphereControllerDegraded", vcenters, "vsphere_connection_failed"),
+        degraded("VMwareVSphereOperatorCheckDegraded", nodes, "non_vsphere_node"),
+        ("VMwareVSphereControllerUpgradeable", "True", "AsExpected", ""),
+    ]
+}
+
 /// A node that has joined and is nobody's virtual machine.
 fn is_stranger(node: &Value) -> bool {
     let waits = node["spec"]["taints"]
@@ -183,35 +189,42 @@ fn is_stranger(node: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|taint| taint["key"] == "node.cloudprovider.kubernetes.io/uninitialized");
-    !waits && !node["spec"]["providerID"].as_str().is_some_and(|id| id.starts_with("vsphere://"))
-}
-
-/// What the driver's attacher does: what is wanted is attached, what is given up is let go.
-async fn attach(client: &Client, cache: &Cache) -> Result<(), kubernetes::Error> {
-    for attachment in cache.list(VOLUME_ATTACHMENT).iter().filter(|attachment| attachment.data["spec"]["attacher"] == DRIVER) {
-        let name = attachment.name_any();
-        let held = attachment.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
-        match (attachment.metadata.deletion_timestamp.is_some(), held) {
-            (true, true) => {
-                let left: Vec<&String> = attachment.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
-                kubernetes::merge(client, VOLUME_ATTACHMENT, "", &name, &json!({"metadata": {"finalizers": left}})).await?;
-            }
-            (false, false) => {
-                let all: Vec<&str> = attachment.finalizers().iter().map(String::as_str).chain([FINALIZER]).collect();
-                kubernetes::merge(client, VOLUME_ATTACHMENT, "", &name, &json!({"metadata": {"finalizers": all}})).await?;
-            }
-            (false, true) if attachment.data["status"]["attached"] != true => {
-                kubernetes::merge_status(client, VOLUME_ATTACHMENT, "", &name, &json!({"status": {"attached": true}})).await?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    !waits && !is_virtual_machine(node)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_vcenter_without_its_place_in_the_configuration_or_its_pair_degrades_the_controller() {
+        let infrastructure = json!({"vcenters": [{"server": "vc-a"}]});
+        let known = json!({"vc-a": {"server": "vc-a", "datacenters": ["dc-a"]}});
+        let other = json!({"vc-b": {"server": "vc-b", "datacenters": ["dc-b"]}});
+        for (vcenters, pairs, wrong) in [
+            (&other, &["vc-a", "vc-b"][..], "error creating new vsphere connection: vcenter not found"),
+            (&known, &["vc-b"], "failed to get credentials to vc-a: unable to find vc-a.username"),
+        ] {
+            let why = connect(&View::made(&infrastructure, vcenters, pairs)).await.unwrap_err();
+            assert_eq!(why, wrong);
+            let [vcenters, nodes, _] = conditions(Some(&why), None);
+            assert_eq!(vcenters, ("VMwareVSphereControllerDegraded", "True", "vsphere_connection_failed", wrong));
+            assert_eq!(nodes, ("VMwareVSphereOperatorCheckDegraded", "False", "AsExpected", ""), "nodes are another matter");
+        }
+        let [vcenters, nodes, _] = conditions(None, Some("node x"));
+        assert_eq!(vcenters, ("VMwareVSphereControllerDegraded", "False", "AsExpected", ""));
+        assert_eq!(nodes, ("VMwareVSphereOperatorCheckDegraded", "True", "non_vsphere_node", "node x"));
+    }
+
+    #[test]
+    fn a_pair_that_is_missing_is_empty_in_the_drivers_configuration() {
+        let known = json!({"vc-a": {"server": "vc-a", "datacenters": ["dc-a"]}});
+        let text = driver_config(&View::made(&json!({}), &known, &[]), &[]);
+        assert!(
+            text.ends_with("[VirtualCenter \"vc-a\"]\ninsecure-flag = true\ndatacenters = dc-a\npassword = \"\"\nuser = \"\"\n"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn only_a_node_that_joined_without_a_virtual_machine_is_a_stranger() {

@@ -1,5 +1,6 @@
 //! Stand-ins for OpenShift's storage on vSphere: the driver's operator, the storage operator above it, and the problem detector.
 
+mod attacher;
 pub mod driver_operator;
 pub mod problem_detector;
 pub mod storage_operator;
@@ -21,6 +22,11 @@ pub const STORAGE: &str = "openshift-cluster-storage-operator";
 /// The driver's name.
 pub const DRIVER: &str = "csi.vsphere.vmware.com";
 const CONFIG: &str = "openshift-config";
+
+/// By its providerID alone: no vCenter is asked.
+fn is_virtual_machine(node: &Value) -> bool {
+    node["spec"]["providerID"].as_str().is_some_and(|id| id.starts_with("vsphere://"))
+}
 
 /// What the cluster says of its vCenters, in the three places where it does.
 struct View {
@@ -84,5 +90,21 @@ impl View {
     /// Several failure domains turn topology on.
     fn has_topology(&self) -> bool {
         self.vsphere("failureDomains").count() > 1
+    }
+}
+
+#[cfg(test)]
+impl View {
+    /// Where Infrastructure has this of vSphere, the cloud configuration these vCenters, and the secret a pair for these servers.
+    fn made(vsphere: &Value, vcenters: &Value, pairs: &[&str]) -> View {
+        use serde_json::json;
+        let text = json!({"global": {}, "vcenter": vcenters}).to_string();
+        let encoded = base64::engine::general_purpose::STANDARD.encode("of-the-lab");
+        let keys = pairs.iter().flat_map(|server| ["username", "password"].map(|key| format!("{server}.{key}")));
+        View {
+            infrastructure: json!({"spec": {"cloudConfig": {"name": "cloud-provider-config"}, "platformSpec": {"vsphere": vsphere}}}),
+            config: Config::read(&text, Generation::Next).unwrap(),
+            secret: keys.map(|key| (key, json!(encoded))).collect::<serde_json::Map<_, _>>().into(),
+        }
     }
 }

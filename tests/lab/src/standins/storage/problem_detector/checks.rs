@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use serde_json::Value;
-use vsphere::Ref;
+use vsphere::{Node, Ref};
 
 use super::super::{CONFIG, DRIVER, View};
 use super::metrics::Metrics;
@@ -157,26 +157,28 @@ async fn untagged(view: &View, vcenter: &Vcenter) -> vsphere::Result<Vec<String>
         carried.push((category, tags.objects(&tags.of(&found).await?).await?.concat()));
     }
     for domain in domains(view, vcenter) {
-        let path = text(&domain["topology"]["computeCluster"]);
-        let Some(cluster) = vcenter.inventory.by_path(&path) else {
-            wrong.push(format!("unable to get ClusterComputeResource {path} for failure domain {}", text(&domain["name"])));
-            continue;
-        };
-        let above = |object: &Ref| {
-            let upwards = std::iter::successors(Some(cluster), |node| vcenter.inventory.by_reference(node.parent.as_ref()?));
-            upwards.into_iter().any(|node| node.reference == *object)
-        };
-        let bare: Vec<String> = carried
-            .iter()
-            .filter(|(_, objects)| !objects.iter().any(above))
-            .map(|(category, _)| format!("tag associated with tag category {category} not attached to this resource or ancestor"))
-            .collect();
-        if !bare.is_empty() {
-            let (name, bare) = (text(&domain["name"]), bare.join(","));
-            wrong.push(format!("Multi-Zone support: ClusterComputeResource {} for failure domain {name}: {bare}", cluster.name));
-        }
+        let cluster = vcenter.inventory.by_path(domain["topology"]["computeCluster"].as_str().unwrap_or_default());
+        let upwards = std::iter::successors(cluster, |node| vcenter.inventory.by_reference(node.parent.as_ref()?));
+        wrong.extend(untagged_domain(domain, &upwards.collect::<Vec<_>>(), &carried));
     }
     Ok(wrong)
+}
+
+/// What is wrong with a failure domain whose cluster, and what that lies in, are these, where tags of each category are carried
+/// by those.
+fn untagged_domain(domain: &Value, upwards: &[&Node], carried: &[(&str, Vec<Ref>)]) -> Option<String> {
+    let name = text(&domain["name"]);
+    let Some(cluster) = upwards.first() else {
+        let path = text(&domain["topology"]["computeCluster"]);
+        return Some(format!("unable to get ClusterComputeResource {path} for failure domain {name}"));
+    };
+    let bare: Vec<String> = carried
+        .iter()
+        .filter(|(_, objects)| !upwards.iter().any(|node| objects.contains(&node.reference)))
+        .map(|(category, _)| format!("tag associated with tag category {category} not attached to this resource or ancestor"))
+        .collect();
+    let told = || format!("Multi-Zone support: ClusterComputeResource {} for failure domain {name}: {}", cluster.name, bare.join(","));
+    (!bare.is_empty()).then(told)
 }
 
 fn count_volumes(volumes: &[Arc<DynamicObject>], metrics: &Metrics) {
@@ -193,6 +195,66 @@ fn count_volumes(volumes: &[Arc<DynamicObject>], metrics: &Metrics) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn infrastructure_and_the_cloud_configuration_have_to_name_the_same_vcenters_and_use_each() {
+        let apart = "Infra-Config: Infrastructure instance and cloud provider ConfigMap openshift-config/cloud-provider-config do not match.  Infrastructure has";
+        for (listed, used, configured, wrong) in [
+            (&["a"][..], &["a"][..], &["a"][..], vec![]),
+            // What the real one calls legacy is not looked at.
+            (&["a"], &[], &["b", "c"], vec![]),
+            (&["a"], &["a"], &["a", "b"], vec![format!("{apart} 1 vCenters [a] and the ConfigMap has 2 vCenters [a b]")]),
+            (&["a"], &["a"], &["b"], vec![format!("{apart} [a] and the ConfigMap has [b]")]),
+            (
+                &["a"],
+                &["a", "z"],
+                &["a"],
+                vec![
+                    "Infra-Config: Infrastructure failure domain fd-z references the server z but is not found in the vCenter section [a]"
+                        .to_owned(),
+                ],
+            ),
+            (
+                &["a", "b"],
+                &["a"],
+                &["a", "b"],
+                vec!["Infra-Config: vCenter b is configured in the infrastructure instance but not used by any failure domains".to_owned()],
+            ),
+        ] {
+            let vcenters: Vec<Value> = listed.iter().map(|server| json!({"server": server})).collect();
+            let domains: Vec<Value> = used.iter().map(|server| json!({"name": format!("fd-{server}"), "server": server})).collect();
+            let config: serde_json::Map<String, Value> =
+                configured.iter().map(|server| ((*server).to_owned(), json!({"server": server}))).collect();
+            let view = View::made(&json!({"vcenters": vcenters, "failureDomains": domains}), &Value::Object(config), &[]);
+            assert_eq!(infra_config(&view), wrong, "{listed:?} {used:?} {configured:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_domain_needs_its_cluster_and_a_tag_of_each_category_there_or_above() {
+        let node = |kind: &str, name: &str| Node {
+            reference: Ref::new(kind, name),
+            name: name.to_owned(),
+            parent: None,
+            path: format!("/{name}"),
+        };
+        let (cluster, datacenter) = (node("ClusterComputeResource", "cluster-a"), node("Datacenter", "dc-a"));
+        let domain = json!({"name": "fd", "topology": {"computeCluster": "/dc-a/host/cluster-a"}});
+        let carried = |region: &[&Node], zone: &[&Node]| {
+            let refs = |nodes: &[&Node]| nodes.iter().map(|node| node.reference.clone()).collect();
+            [("openshift-region", refs(region)), ("openshift-zone", refs(zone))]
+        };
+        let upwards = [&cluster, &datacenter];
+        assert_eq!(untagged_domain(&domain, &upwards, &carried(&[&datacenter], &[&cluster])), None);
+        let bare = |category: &str| format!("tag associated with tag category {category} not attached to this resource or ancestor");
+        let told = |bare: &str| Some(format!("Multi-Zone support: ClusterComputeResource cluster-a for failure domain fd: {bare}"));
+        assert_eq!(untagged_domain(&domain, &upwards, &carried(&[&datacenter], &[])), told(&bare("openshift-zone")));
+        let both = format!("{},{}", bare("openshift-region"), bare("openshift-zone"));
+        let elsewhere = node("Datacenter", "dc-b");
+        assert_eq!(untagged_domain(&domain, &upwards, &carried(&[&elsewhere], &[])), told(&both));
+        let nowhere = "unable to get ClusterComputeResource /dc-a/host/cluster-a for failure domain fd".to_owned();
+        assert_eq!(untagged_domain(&domain, &[], &carried(&[&datacenter], &[&cluster])), Some(nowhere));
+    }
 
     #[test]
     fn volumes_are_shared_by_their_handle_and_zonal_by_their_nodes() {

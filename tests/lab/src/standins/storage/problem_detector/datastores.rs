@@ -146,6 +146,24 @@ fn count(types: &Types, metrics: &Metrics) {
 mod tests {
     use super::*;
     use serde_json::json;
+    use vsphere::Inventory;
+
+    #[tokio::test]
+    async fn a_failure_domain_needs_its_vcenter_and_its_datacenter_for_its_datastore_to_be_looked_at() {
+        let domain = json!({"name": "fd", "server": "vc-a", "topology": {"datacenter": "dc-a", "datastore": "ds-a"}});
+        let view = View::made(&json!({"failureDomains": [domain]}), &json!({"vc-a": {"server": "vc-a"}}), &["vc-a"]);
+        let unknown = "unable to check folder permissions for failure domain fd: vCenter vc-a no found";
+        assert_eq!(folders(&view, &[]), Err(unknown.to_owned()));
+        let unknown = "defaultDatastore check failed due to missing vCenter configuration for infrastructure failure domain: fd";
+        assert_eq!(defaults(&view, &[]).await, Err(unknown.to_owned()));
+
+        // Nobody is asked: what it has is read already.
+        let session = view.session("vc-a", 443, "test").unwrap();
+        let empty = [Vcenter { server: "vc-a".to_owned(), session, inventory: Inventory::default() }];
+        let why = "failed to access datacenter dc-a: datacenter 'dc-a' not found.  Known datacenters: []";
+        assert_eq!(folders(&view, &empty), Err(format!("unable to check folder permissions for datacenter dc-a: {why}")));
+        assert_eq!(defaults(&view, &empty).await, Err(format!("defaultDatastore dc-a/\"ds-a\" in vSphere configuration: {why}")));
+    }
 
     #[test]
     fn parameters_of_a_class_of_vsphere_are_looked_at_whatever_their_case() {
