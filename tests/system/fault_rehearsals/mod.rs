@@ -15,6 +15,7 @@ use vmi_lab::faults::{Calls, Fault};
 use vmi_lab::migration::{request, verdict};
 
 use crate::support::lab::Lab;
+use crate::support::openshift::MACHINE_API;
 use crate::support::suite::TestResult;
 pub use control_plane::a_move_stops_for_a_stuck_member_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed;
 pub use mistakes::a_growth_stops_for_a_wrong_password_a_foreign_key_and_a_missing_datacenter_and_is_completed;
@@ -48,6 +49,8 @@ async fn four_faults(lab: &Lab) -> TestResult {
 
     let killed = growth.faults.add(&Fault::CcmKilled).await?;
     growth.faults.lift(&crashes).await?;
+    // A new pod is believed at once; the old one would have to run well for a while.
+    growth.restart_pods(MACHINE_API, "machine-api-controllers").await?;
     growth.stops("POD-002", Some("cloud-controller-manager")).await?;
     // The manager asks a vCenter that has no machines only when it starts, and a new one starts while that is away.
     let unavailable = growth.faults.add(&Fault::Status { vcenter: target(), code: 503, calls: Calls::default() }).await?;
