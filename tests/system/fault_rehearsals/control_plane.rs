@@ -32,6 +32,7 @@ async fn late_faults(lab: &Lab) -> TestResult {
     let member = migration.stops("OPR-001", None).await?;
     assert!(member.message.contains("etcd") && member.message.contains("is unhealthy"), "{member:?}");
     migration.faults.lift(&no_vote).await?;
+    migration.until("the member to vote", |vmi| (!vmi.is_true("Held")).then_some(())).await?;
     let degraded = migration.faults.add(&Fault::CpmsDegraded).await?;
     // Its operator says so of itself, and so does its log.
     let set = "control-plane-machine-set";
