@@ -10,12 +10,12 @@ use vmi_crds::status::{Plan, StepState};
 use vmi_lab::kubernetes::{self, VMI};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};
-use vmi_lab::migration::verdict::Check;
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::watch::{self, End};
 use vmi_lab::migration::{NAMESPACE, Site, back, deploy, moved, request};
 
 use crate::support::lab::Lab;
+use crate::support::openshift::passed;
 use crate::support::suite::TestResult;
 
 /// For a whole move on a loaded machine.
@@ -39,13 +39,13 @@ async fn approved(lab: &Lab) -> TestResult {
     operator.while_alive(until_the_door(&site)).await?;
     request::set_state(&site, State::RollingBack).await?;
     assert_eq!(operator.while_alive(end(&site)).await?, End::RolledBack);
-    good(&back::verdict(&site, &before).await?)?;
+    passed(&back::verdict(&site, &before).await?)?;
     operator.while_alive(request::remove(&site)).await?;
 
     let removal = operator.while_alive(until_the_door(&site)).await?;
     approve(&site, &removal).await?;
     assert_eq!(operator.while_alive(end(&site)).await?, End::Completed);
-    good(&moved::verdict(&site, &before).await?)?;
+    passed(&moved::verdict(&site, &before).await?)?;
     operator.stop().await;
     Ok(())
 }
@@ -90,9 +90,4 @@ async fn end(site: &Site) -> Result<End, vmi_lab::migration::Error> {
 
 async fn approve(site: &Site, hash: &str) -> Result<(), vmi_lab::migration::Error> {
     Ok(kubernetes::merge(&site.client, VMI, NAMESPACE, request::NAME, &json!({"spec": {"approvedPlan": hash}})).await.map(drop)?)
-}
-
-fn good(checks: &[Check]) -> TestResult {
-    assert_eq!(checks.iter().filter(|check| !check.passed).collect::<Vec<_>>(), Vec::<&Check>::new());
-    Ok(())
 }

@@ -8,7 +8,6 @@ use vmi_crds::spec::{SourceRetirement, State};
 use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, MACHINE};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};
-use vmi_lab::migration::verdict::Check;
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::watch::{self, End};
 use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, account, audit, moved, rehearsal, request};
@@ -16,7 +15,7 @@ use vmi_lab::migration::{ACCOUNT, NAMESPACE, Site, account, audit, moved, rehear
 use crate::endurance::LONG;
 use crate::support::forbidden::Forbidden;
 use crate::support::lab::Lab;
-use crate::support::openshift::{MACHINE_API, PATIENCE, is_master};
+use crate::support::openshift::{MACHINE_API, PATIENCE, is_master, passed};
 use crate::support::suite::TestResult;
 
 /// As with releases whose generator does not know vSphere.
@@ -41,7 +40,7 @@ async fn there_and_back_and_there(lab: &Lab) -> TestResult {
     let site = Site::of(&lab.record).await?;
     assert!(the_set(lab).await?.is_none(), "this shape has none");
     let back = rehearsal::rehearse(&site, SourceRetirement::Remove, Some(ControlPlaneReady), &mut View::stderr()).await?;
-    good(&back.checks)?;
+    passed(&back.checks)?;
     let mut operator = Operator::start(&site, &Options::default()).await?;
     operator.while_alive(request::remove(&site)).await?;
 
@@ -57,12 +56,7 @@ async fn there_and_back_and_there(lab: &Lab) -> TestResult {
     a_generator_comes(lab).await?;
     let checks = moved::verdict(&site, &before).await?;
     operator.stop().await;
-    good(&checks)
-}
-
-fn good(checks: &[Check]) -> TestResult {
-    assert_eq!(checks.iter().filter(|check| !check.passed).collect::<Vec<_>>(), Vec::<&Check>::new());
-    Ok(())
+    passed(&checks)
 }
 
 async fn the_set(lab: &Lab) -> TestResult<Option<kube::api::DynamicObject>> {

@@ -3,11 +3,11 @@
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::SourceRetirement;
 use vmi_lab::migration::operator::{Operator, Options};
-use vmi_lab::migration::verdict::Check;
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::{Site, rehearsal, request};
 
 use crate::support::lab::Lab;
+use crate::support::openshift::passed;
 use crate::support::suite::TestResult;
 
 /// Until machines are replaced, a growth and a move take the same steps; a growth is quicker.
@@ -80,10 +80,7 @@ async fn in_lab(lab: &Lab, source: SourceRetirement, wanted: impl Fn(StepName) -
 
 async fn from(site: &Site, source: SourceRetirement, step: StepName) -> TestResult {
     let outcome = rehearsal::rehearse(site, source, Some(step), &mut View::stderr()).await?;
-    let failed: Vec<&Check> = outcome.checks.iter().filter(|check| !check.passed).collect();
-    if !failed.is_empty() {
-        return Err(format!("{failed:#?}").into());
-    }
+    passed(&outcome.checks)?;
     // Whether the vmi has something left to finish is for an operator to say.
     let mut operator = Operator::start(site, &Options::default()).await?;
     operator.while_alive(request::remove(site)).await?;

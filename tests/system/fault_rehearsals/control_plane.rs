@@ -8,9 +8,9 @@ use vmi_crds::status::StepState;
 use vmi_lab::faults::Fault;
 use vmi_lab::migration::{moved, watch};
 
-use super::underway::{Underway, passed};
+use super::underway::Underway;
 use crate::support::lab::Lab;
-use crate::support::openshift::MACHINE_API;
+use crate::support::openshift::{MACHINE_API, passed};
 use crate::support::suite::TestResult;
 
 /// A lab of its own: a cluster that was moved stays where it is.

@@ -6,9 +6,9 @@ use vmi_lab::kubernetes::{self, CONFIG_MAP, SECRET};
 use vmi_lab::migration::verdict;
 use vmi_lab::yaml;
 
-use super::underway::{Underway, passed};
+use super::underway::Underway;
 use crate::support::lab::Lab;
-use crate::support::openshift::MACHINE_API;
+use crate::support::openshift::{MACHINE_API, passed};
 use crate::support::suite::TestResult;
 
 const CLOUD: &str = "openshift-cloud-controller-manager";

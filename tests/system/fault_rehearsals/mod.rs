@@ -15,11 +15,11 @@ use vmi_lab::faults::{Calls, Fault};
 use vmi_lab::migration::{request, verdict};
 
 use crate::support::lab::Lab;
-use crate::support::openshift::MACHINE_API;
+use crate::support::openshift::{MACHINE_API, passed};
 use crate::support::suite::TestResult;
 pub use control_plane::a_move_stops_for_a_stuck_member_a_degraded_control_plane_a_blocked_drain_and_crashes_after_the_last_way_back_and_is_completed;
 pub use mistakes::a_growth_stops_for_a_wrong_password_a_foreign_key_and_a_missing_datacenter_and_is_completed;
-use underway::{Underway, passed};
+use underway::Underway;
 pub use workers::a_move_stops_for_a_missing_tag_category_a_lost_template_and_a_node_that_never_joins_and_is_completed;
 
 /// A lab of its own: a growth that was completed is not taken back.

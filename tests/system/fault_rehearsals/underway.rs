@@ -14,7 +14,6 @@ use vmi_lab::faults::{Calls, Fault, Faults};
 use vmi_lab::kubernetes::{self, POD, VMI};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};
-use vmi_lab::migration::verdict::Check;
 use vmi_lab::migration::view::View;
 use vmi_lab::migration::watch::{self, End};
 use vmi_lab::migration::{self, NAMESPACE, Site, audit, conditions, deploy, request};
@@ -201,10 +200,4 @@ impl<'a> Underway<'a> {
         assert_eq!(conditions::unexplained(&events), Vec::<String>::new());
         Ok((self.site, self.before, self.operator))
     }
-}
-
-/// Fails with what was not as it should be.
-pub fn passed(checks: &[Check]) -> TestResult {
-    let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed).collect();
-    if failed.is_empty() { Ok(()) } else { Err(format!("{failed:#?}").into()) }
 }

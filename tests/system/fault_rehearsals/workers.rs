@@ -10,9 +10,9 @@ use vmi_lab::kubernetes::{self, MACHINE};
 use vmi_lab::migration::{moved, vcenters};
 use vmi_lab::vcenter::INFRA_ID;
 
-use super::underway::{Underway, passed};
+use super::underway::Underway;
 use crate::support::lab::Lab;
-use crate::support::openshift::{MACHINE_API, PATIENCE};
+use crate::support::openshift::{MACHINE_API, PATIENCE, passed};
 use crate::support::suite::TestResult;
 
 /// A lab of its own: a cluster that was moved stays where it is.

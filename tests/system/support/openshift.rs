@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use vmi_lab::cluster::config;
 use vmi_lab::health;
 use vmi_lab::kubernetes::{self, CONFIG_MAP, INFRASTRUCTURE, MACHINE, MACHINE_SET, NODE, SECRET};
+use vmi_lab::migration::verdict::Check;
 use vmi_lab::vcenter::{INFRA_ID, Vcenter};
 
 use crate::support::lab::Lab;
@@ -122,4 +123,10 @@ pub async fn copy_machine_set(lab: &Lab, name: &str, replicas: u8) -> TestResult
 pub async fn scale(lab: &Lab, set: &str, replicas: u8) -> TestResult {
     kubernetes::merge(&lab.client, MACHINE_SET, MACHINE_API, set, &json!({"spec": {"replicas": replicas}})).await?;
     Ok(())
+}
+
+/// Fails with what was not as it should be.
+pub fn passed(checks: &[Check]) -> TestResult {
+    let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed).collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("{failed:#?}").into()) }
 }
