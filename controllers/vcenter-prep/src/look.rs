@@ -59,10 +59,12 @@ pub async fn look(client: &Client, wanted: &Wanted, known: &Look) -> Result<Look
     look.learn_tags(&tags, on_them, known).await?;
     let of_them = look.tags.iter().map(|tag| tag.category.clone()).collect();
     look.learn_categories(&tags, of_them, known).await?;
-    if wanted.tags().iter().any(|(category, name)| look.tag(category, name).is_none()) {
+    let not_seen: BTreeSet<&str> =
+        wanted.tags().into_iter().filter(|(category, name)| look.tag(category, name).is_none()).map(|(category, _)| category).collect();
+    if !not_seen.is_empty() {
         look.learn_categories(&tags, tags.category_ids().await?.into_iter().collect(), known).await?;
-        let ours: Vec<Category> = wanted.categories.iter().filter_map(|spec| look.category(&spec.name)).cloned().collect();
-        let ids = try_join_all(ours.iter().map(|category| tags.ids_of(category))).await?;
+        let theirs: Vec<Category> = not_seen.iter().filter_map(|name| look.category(name)).cloned().collect();
+        let ids = try_join_all(theirs.iter().map(|category| tags.ids_of(category))).await?;
         look.learn_tags(&tags, ids.into_iter().flatten().collect(), known).await?;
     }
     Ok(look)

@@ -27,6 +27,8 @@ pub struct Memory(Mutex<BTreeMap<String, Remembered>>);
 
 struct Remembered {
     about: About,
+    /// The vmi's when it was seen: whoever changes the vmi after a failure wants another look.
+    generation: Option<i64>,
     at: Instant,
     seen: Result<Look, Box<Failure>>,
 }
@@ -35,9 +37,8 @@ struct Remembered {
 #[derive(Clone, Debug, PartialEq)]
 struct About {
     vmi: String,
-    generation: Option<i64>,
     credentials: String,
-    infrastructure: Option<String>,
+    wanted: Wanted,
 }
 
 impl Memory {
@@ -45,14 +46,11 @@ impl Memory {
     pub async fn look(&self, m: &Migration, step: StepName, wanted: &Wanted) -> Result<Look, Stop> {
         let server = &wanted.server;
         let (client, login) = vcenter::client(m, server).await?;
-        let about = About {
-            vmi: m.uid(),
-            generation: m.vmi.metadata.generation,
-            credentials: format!("{} {}", login.which.uid, login.which.resource_version),
-            infrastructure: m.infrastructure().and_then(|object| object.metadata.resource_version.clone()),
-        };
+        let about =
+            About { vmi: m.uid(), credentials: format!("{} {}", login.which.uid, login.which.resource_version), wanted: wanted.clone() };
+        let generation = m.vmi.metadata.generation;
         let enough = if turn(&m.vmi, step) == Turn::Forward { ACTING } else { IDLE };
-        if let Some(seen) = self.recall(server, &about, enough) {
+        if let Some(seen) = self.recall(server, &about, generation, enough) {
             return seen.map_err(Stop::Failed);
         }
         let seen = match look(&client, wanted, &self.names(server)).await {
@@ -64,7 +62,7 @@ impl Memory {
                 stop => return Err(stop),
             },
         };
-        self.lock().insert(server.clone(), Remembered { about, at: Instant::now(), seen: seen.clone() });
+        self.lock().insert(server.clone(), Remembered { about, generation, at: Instant::now(), seen: seen.clone() });
         seen.map_err(Stop::Failed)
     }
 
@@ -80,10 +78,11 @@ impl Memory {
         self.lock().remove(server);
     }
 
-    fn recall(&self, server: &str, about: &About, enough: Duration) -> Option<Result<Look, Box<Failure>>> {
+    fn recall(&self, server: &str, about: &About, generation: Option<i64>, enough: Duration) -> Option<Result<Look, Box<Failure>>> {
         let all = self.lock();
         let known = all.get(server)?;
-        (known.about == *about && known.at.elapsed() < enough).then(|| known.seen.clone())
+        let asked_again = known.seen.is_err() && known.generation != generation;
+        (known.about == *about && !asked_again && known.at.elapsed() < enough).then(|| known.seen.clone())
     }
 
     fn names(&self, server: &str) -> Look {

@@ -199,8 +199,9 @@ impl Report {
 
     /// Until when there is time to write what changed: nobody waits for words, and some were written a moment ago.
     pub fn put_off(&self) -> Wake {
-        let (at, generation) = self.last.filter(|_| self.only_words(&self.status()))?;
-        at.checked_add(WORDS).ok().filter(|due| generation == self.generation && Timestamp::now() < *due)
+        let (at, generation) = self.last?;
+        let due = at.checked_add(WORDS).ok().filter(|due| generation == self.generation && Timestamp::now() < *due)?;
+        self.only_words(&self.status()).then_some(due)
     }
 
     /// Whether nobody but a reader waits for what changed.
@@ -211,23 +212,25 @@ impl Report {
     /// Writes what changed, but words only if nobody has written into the vmi meanwhile: that is to be looked at first, for it may be
     /// what a step has waited for.
     pub async fn tell(&mut self, cx: &Context) -> Result<(), Stop> {
-        if !self.only_words(&self.status()) {
-            return self.apply(cx).await;
+        let status = self.status();
+        if !self.only_words(&status) {
+            let _pass = cx.lane.ahead();
+            return self.write(cx, status).await;
         }
         let _pass = cx.lane.behind().await;
         let now = cx.cache.get(VMI, &cx.namespace, &self.name).and_then(|vmi| vmi.resource_version());
-        if now.is_some() && now != self.looked_at { Ok(()) } else { self.write(cx).await }
+        if now.is_some() && now != self.looked_at { Ok(()) } else { self.write(cx, status).await }
     }
 
     /// Writes what changed; nothing where only time would.
     pub async fn apply(&mut self, cx: &Context) -> Result<(), Stop> {
-        let _pass = if self.only_words(&self.status()) { cx.lane.behind().await } else { cx.lane.ahead() };
-        self.write(cx).await
+        let status = self.status();
+        let _pass = if self.only_words(&status) { cx.lane.behind().await } else { cx.lane.ahead() };
+        self.write(cx, status).await
     }
 
-    async fn write(&mut self, cx: &Context) -> Result<(), Stop> {
+    async fn write(&mut self, cx: &Context, status: Value) -> Result<(), Stop> {
         let namespace = &cx.namespace;
-        let status = self.status();
         let refused: Vec<RefusedCredentials> = self.steps.values().flat_map(|step| step.refused_credentials.clone()).collect();
         if self.written.as_ref() == Some(&status) {
             cx.vcenters.trials().told(&refused);

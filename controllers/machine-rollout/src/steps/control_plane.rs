@@ -137,7 +137,7 @@ fn roll(m: &Migration, goal: &Goal, reason: &'static str) -> Result<Seen<Change>
         }
         (Next::Wait, _) | (_, None) if act != Next::Create => {
             let mut waits = rolling(m, &masters, goal, rolled);
-            waits.extend(sick_member(etcd.as_deref()));
+            waits.extend(sick_member(etcd.as_deref()).filter(|sick| !waits.contains(sick)));
             return Ok(Seen::waiting(waits.join("; ")));
         }
         // It knows where to and was only braked.

@@ -50,6 +50,8 @@ struct State {
     content: Option<Arc<Content>>,
     soap: Option<Arc<SoapSession>>,
     rest: Option<Arc<RestSession>>,
+    /// Whether the last REST session was lost.
+    rest_lost: bool,
     /// Tells sessions apart, so that of many callers who lost one only the first replaces it.
     generation: u64,
     /// Whether a keeper runs.
@@ -86,6 +88,7 @@ impl Core {
                 content: None,
                 soap: None,
                 rest: None,
+                rest_lost: false,
                 generation: 0,
                 kept: false,
             }),
@@ -196,8 +199,10 @@ impl Core {
         }
         let core = Arc::clone(self);
         self.finish(async move {
-            // Asking the clock renews a SOAP session that died together with the REST one.
-            core.clock().await?;
+            if core.state.lock().await.rest_lost {
+                // Asking the clock renews a SOAP session that died together with the REST one.
+                core.clock().await?;
+            }
             let mut state = core.state.lock().await;
             if let Some(session) = &state.rest {
                 return Ok(Arc::clone(session));
@@ -211,6 +216,7 @@ impl Core {
                     state.generation += 1;
                     let session = Arc::new(RestSession { id, dialect, generation: state.generation });
                     state.rest = Some(Arc::clone(&session));
+                    state.rest_lost = false;
                     core.touch(Api::Rest);
                     Ok(session)
                 }
@@ -228,6 +234,7 @@ impl Core {
         let mut state = self.state.lock().await;
         if state.rest.as_ref().is_some_and(|current| current.generation == session.generation) {
             state.rest = None;
+            state.rest_lost = true;
         }
     }
 

@@ -43,6 +43,17 @@ async fn no_rest_session_is_made_before_it_is_needed() {
 }
 
 #[tokio::test]
+async fn the_first_rest_session_asks_for_nothing_else() {
+    let sim = Vcsim::start();
+    let client = sim.client();
+    client.inventory(Want::Infrastructure).await.unwrap();
+    let before = sim.count("CurrentTime");
+    client.tags().category_ids().await.unwrap();
+    assert_eq!(sim.count("CurrentTime"), before);
+    client.logout().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_refused_password_is_sent_once_however_many_ask_and_however_often() {
     let sim = Vcsim::start();
     let mut settings = sim.settings();
