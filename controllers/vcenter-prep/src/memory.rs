@@ -27,8 +27,10 @@ pub struct Memory(Mutex<BTreeMap<String, Remembered>>);
 
 struct Remembered {
     about: About,
-    /// The vmi's when it was seen: whoever changes the vmi after a failure wants another look.
+    /// The vmi's when it was seen.
     generation: Option<i64>,
+    /// A step failed for it: whoever changes the vmi after that wants another look.
+    blamed: bool,
     at: Instant,
     seen: Result<Look, Box<Failure>>,
 }
@@ -62,7 +64,8 @@ impl Memory {
                 stop => return Err(stop),
             },
         };
-        self.lock().insert(server.clone(), Remembered { about, generation, at: Instant::now(), seen: seen.clone() });
+        let remembered = Remembered { about, generation, blamed: seen.is_err(), at: Instant::now(), seen: seen.clone() };
+        self.lock().insert(server.clone(), remembered);
         seen.map_err(Stop::Failed)
     }
 
@@ -70,6 +73,13 @@ impl Memory {
     pub fn changed(&self, server: &str, change: impl FnOnce(&mut Look)) {
         if let Some(Remembered { seen: Ok(look), .. }) = self.lock().get_mut(server) {
             change(look);
+        }
+    }
+
+    /// What was seen makes a step fail.
+    pub fn blame(&self, server: &str) {
+        if let Some(known) = self.lock().get_mut(server) {
+            known.blamed = true;
         }
     }
 
@@ -81,7 +91,7 @@ impl Memory {
     fn recall(&self, server: &str, about: &About, generation: Option<i64>, enough: Duration) -> Option<Result<Look, Box<Failure>>> {
         let all = self.lock();
         let known = all.get(server)?;
-        let asked_again = known.seen.is_err() && known.generation != generation;
+        let asked_again = known.blamed && known.generation != generation;
         (known.about == *about && !asked_again && known.at.elapsed() < enough).then(|| known.seen.clone())
     }
 

@@ -53,7 +53,7 @@ impl Step for FolderCreated<'_> {
         let mut folders = Vec::new();
         for wanted in domains::targets(m)? {
             let look = self.memory.look(m, Self::NAME, &wanted).await?;
-            let missing = missing::folders(&wanted, &look)?;
+            let missing = missing::folders(&wanted, &look).inspect_err(|_| self.memory.blame(&wanted.server))?;
             let words = missing.words(&wanted.server, &wanted.owner.tag);
             folders.extend(wanted.folders.iter().map(|path| format!("{path} in {}", wanted.server)));
             if !words.is_empty() && first.is_none() {

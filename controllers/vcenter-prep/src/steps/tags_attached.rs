@@ -49,7 +49,7 @@ impl Step for TagsAttached<'_> {
         let mut first = None;
         for wanted in &everywhere {
             let look = self.memory.look(m, Self::NAME, wanted).await?;
-            let missing = missing::tags(wanted, &look)?;
+            let missing = missing::tags(wanted, &look).inspect_err(|_| self.memory.blame(&wanted.server))?;
             let words = missing.words(&wanted.server);
             if !words.is_empty() && first.is_none() {
                 let saved = m.saved(&record::key(SAVED, &wanted.server)).is_some();
