@@ -127,11 +127,13 @@ impl<'a> Timeline<'a> {
 
     /// Writes of the operator outside the vmi, leases aside.
     fn acts(&self) -> impl Iterator<Item = &Event> {
-        self.events.iter().filter(|event| {
-            event.user.username == self.user
-                && event.is_write()
-                && !["leases", "vspheremigrationinfra"].contains(&event.object_ref.resource.as_str())
-        })
+        self.own().filter(|event| event.is_write())
+    }
+
+    /// What the operator asked for or wrote. With the vmi and the leases it deals whatever the step.
+    fn own(&self) -> impl Iterator<Item = &Event> {
+        let always = |event: &Event| ["leases", "vspheremigrationinfra"].contains(&event.object_ref.resource.as_str());
+        self.events.iter().filter(move |event| event.user.username == self.user && !always(event))
     }
 
     /// The seconds between a condition that turns True and the first sign of the controller that waited for it, step by step.
@@ -153,15 +155,16 @@ impl<'a> Timeline<'a> {
     }
 
     /// The seconds in which everything that the operator waited for was done and it did nothing, as far as the audit log tells:
-    /// hand-overs, and for each step what lies between the last thing that happened and the report that it is done. What the
-    /// controllers do in a vCenter is not in that log, so steps that work there count with their hand-overs alone.
+    /// hand-overs, and for each step what lies between the last thing that happened and the report that it is done, but for the time
+    /// in which the apiserver owed it an answer. What the controllers do in a vCenter is not in that log, so steps that work there
+    /// count with their hand-overs alone.
     pub fn asleep(&self, quiet: f64, seen: &Seen) -> f64 {
         let waited = STEPS.iter().filter(|step| !works_in_vcenters(step.name)).filter_map(|step| {
             let (begun, done) = self.taken(step)?;
             let rested = self.quiet_end(step.name, quiet, seen);
             let happened = self.acts().chain(self.awaited()).map(|event| event.answered).chain(rested).chain(seen.taken.iter().copied());
             let last = happened.filter(|at| (begun..=done).contains(at)).max().unwrap_or(begun);
-            Some((step.name.as_str(), seconds(last, done)))
+            Some((step.name.as_str(), seconds(last, done) - self.asking(last, done)))
         });
         let told = |when: &'static str| move |(step, seconds): &(&str, f64)| tracing::debug!(step, seconds, "asleep {when}");
         let at_ends: f64 = waited.inspect(told("before its end")).map(|(_, seconds)| seconds).sum();
@@ -170,17 +173,29 @@ impl<'a> Timeline<'a> {
         at_ends + handed_over
     }
 
+    /// The seconds between the two in which a question or a dry run of the operator was under way: an apiserver that was told of a
+    /// changed CRD takes its time for the first answer.
+    fn asking(&self, from: Timestamp, to: Timestamp) -> f64 {
+        let followed = |event: &Event| event.verb == "watch" || event.object_ref.subresource == "log";
+        let asked = self.own().filter(|event| !event.is_write() && !followed(event));
+        let asked = asked.map(|event| (event.received.max(from), event.answered.min(to)));
+        let mut asked: Vec<(Timestamp, Timestamp)> = asked.filter(|(received, answered)| received < answered).collect();
+        asked.sort_unstable();
+        let mut counted = from;
+        let mut sum = 0.0;
+        for (received, answered) in asked {
+            sum += seconds(received.max(counted), answered).max(0.0);
+            counted = counted.max(answered);
+        }
+        sum
+    }
+
     /// What the operator asked the apiserver for while others had to move: in the steps that do little but wait, from its last act to the
     /// report that they are done. Watches and leases aside, and the logs of pods, which are followed; it may look for a kind that
     /// is not served, for no event tells of that, and reads the vmi again when it has lost the lead.
     pub fn asked_while_waiting(&self) -> Vec<String> {
         let asks = |event: &&Event| {
-            let object = &event.object_ref;
-            event.user.username == self.user
-                && ["get", "list"].contains(&event.verb.as_str())
-                && !["leases", "vspheremigrationinfra"].contains(&object.resource.as_str())
-                && object.subresource != "log"
-                && event.response_status.code != 404
+            ["get", "list"].contains(&event.verb.as_str()) && event.object_ref.subresource != "log" && event.response_status.code != 404
         };
         let windows = OF_MACHINES.into_iter().chain(JUDGED).filter_map(|step| {
             let (begun, done) = self.taken(step.step())?;
@@ -188,7 +203,7 @@ impl<'a> Timeline<'a> {
             Some((step, last.unwrap_or(begun)..done))
         });
         let asked = windows.flat_map(|(step, waits)| {
-            let asked = self.events.iter().filter(asks).filter(move |event| waits.contains(&event.received));
+            let asked = self.own().filter(asks).filter(move |event| waits.contains(&event.received));
             asked.map(move |event| format!("{step}: {}", event.spoken()))
         });
         asked.collect()

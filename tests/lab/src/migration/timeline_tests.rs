@@ -73,6 +73,30 @@ fn asleep_is_the_time_after_the_last_follower_and_no_more() {
 }
 
 #[test]
+fn an_answer_that_is_owed_is_not_sleep() {
+    let mut asked = [
+        write(OPERATOR, "get", "infrastructures", "/i", 2_000),
+        write(OPERATOR, "update", "infrastructures", "/i?dryRun=All", 2_100),
+        write(OPERATOR, "get", "vspheremigrationinfra", "/vmi", 2_700),
+        write("someone", "get", "infrastructures", "/i", 2_700),
+        write(OPERATOR, "watch", "machines", "/m", 2_700),
+    ];
+    let answered = [2_300, 2_400, 2_900, 2_900, 2_900];
+    for (event, at) in asked.iter_mut().zip(answered) {
+        event.answered = Timestamp::from_millisecond(at).unwrap();
+    }
+    let mut events = vec![
+        running(0),
+        report("cluster-freeze", &[], &[("InfrastructureUnlocked", "Active")], 1_000),
+        write(OPERATOR, "patch", "customresourcedefinitions", "/c", 1_900),
+    ];
+    events.extend(asked);
+    events.push(report("cluster-freeze", &[], &[("InfrastructureUnlocked", "Done")], 3_000));
+    let asleep = Timeline::of(&events, OPERATOR).asleep(5.0, &Seen::default());
+    assert!((asleep - 0.7).abs() < 0.000_1, "{asleep}");
+}
+
+#[test]
 fn of_a_step_the_operators_own_is_what_it_ended_itself() {
     let events = [
         running(0),
