@@ -152,11 +152,14 @@ impl Lab {
         Ok(apiserver.while_alive(control_plane::ready(&client)).await?)
     }
 
-    /// Ends everything: pods first, for they hold sessions and leases, then what they spoke to.
+    /// Ends everything: pods first, then what they spoke to. None is asked, for nobody reads what it would still write, and an
+    /// apiserver takes seconds to take its leave.
     pub async fn stop(self) {
         self.inside.agent.shutdown().await;
-        for component in self.components.into_iter().rev() {
-            component.stop().await;
+        for mut component in self.components.into_iter().rev() {
+            if let Err(error) = component.kill().await {
+                tracing::warn!(name = component.name, %error, "cannot be ended; it ends with this process");
+            }
         }
     }
 }
