@@ -10,6 +10,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -21,6 +22,7 @@ use crate::touch::{OWN, Touch};
 const REQUIRED: &[Kind] = &[VMI, INFRASTRUCTURE, CLUSTER_VERSION, MACHINE, MACHINE_SET, CONTROL_PLANE_MACHINE_SET];
 /// How long until a kind that is not served is looked for again: no event tells of that.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const DELETION_SEEN: Duration = Duration::from_secs(10);
 
 /// Watches until dropped.
@@ -208,39 +210,32 @@ async fn follow(client: Client, watched: Arc<Watched>, writer: Writer<DynamicObj
     let Touch { kind, name, .. } = watched.touch;
     let config =
         if name.is_empty() { watcher::Config::default() } else { watcher::Config::default().fields(&format!("metadata.name={name}")) };
-    let stream = watcher(kind.api(&client, &watched.namespace), config).modify(slim).reflect(writer);
-    let mut stream = std::pin::pin!(stream);
-    let mut pause = Duration::from_millis(200);
-    let mut listed = false;
+    let mut stream = std::pin::pin!(watcher(kind.api(&client, &watched.namespace), config).modify(slim).reflect(writer));
+    let mut pause = FIRST_PAUSE;
     while let Some(event) = stream.next().await {
-        let failure = match event {
+        let error = match event {
+            Err(error) => error,
             Ok(event) => {
                 let news = lock(&watched.answers).told(&event);
                 if matches!(event, watcher::Event::InitDone) {
-                    listed = true;
                     *lock(&watched.state) = State::Listed;
                 }
-                if !news {
-                    continue;
+                if news {
+                    pause = FIRST_PAUSE;
+                    signal.tell(kind);
                 }
-                pause = Duration::from_millis(200);
-                None
+                continue;
             }
-            Err(error) => Some(error),
         };
-        let not_served = failure.as_ref().is_some_and(|error| is_missing(error, watched.touch.optional));
-        if let Some(error) = &failure {
-            let was = fail(&mut lock(&watched.state), not_served, error);
-            if !not_served || was == State::Starting {
-                tracing::info!(kind = kind.kind, namespace = watched.namespace, %error, "cannot watch; trying again");
-            }
+        let not_served = is_missing(&error, watched.touch.optional);
+        let was = fail(&mut lock(&watched.state), not_served, &error);
+        if !not_served || was == State::Starting {
+            tracing::info!(kind = kind.kind, namespace = watched.namespace, %error, "cannot watch; trying again");
         }
         signal.tell(kind);
-        if failure.is_some() {
-            // Nothing tells when the apiserver can be reached again or serves a kind it did not.
-            tokio::time::sleep(if not_served && !listed { LOOK_AGAIN } else { pause }).await;
-            pause = (pause * 2).min(Duration::from_secs(10));
-        }
+        // Nothing tells when the apiserver can be reached again or serves a kind it did not.
+        tokio::time::sleep(if not_served && was != State::Listed { LOOK_AGAIN } else { pause }).await;
+        pause = (pause * 2).min(Duration::from_secs(10));
     }
 }
 
@@ -265,12 +260,19 @@ fn is_missing(error: &watcher::Error, optional: bool) -> bool {
     }
 }
 
-/// Who wrote which field is of no use here and is often the larger part, and so is what images a node has.
+/// Who wrote which field is of no use here and is often the larger part, and so are a node's images and what a schema tells readers.
 fn slim(object: &mut DynamicObject) {
     object.metadata.managed_fields = None;
-    if let Some(status) = object.data.get_mut("status").and_then(serde_json::Value::as_object_mut) {
+    if let Some(status) = object.data.get_mut("status").and_then(Value::as_object_mut) {
         status.shift_remove("images");
     }
+    object.data.pointer_mut("/spec/versions").and_then(Value::as_array_mut).into_iter().flatten().for_each(undescribed);
+}
+
+fn undescribed(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    fields.retain(|name, value| name != "description" || !value.is_string());
+    fields.values_mut().for_each(undescribed);
 }
 
 #[cfg(test)]
@@ -289,5 +291,13 @@ mod tests {
         assert_eq!(after(State::Starting, true), State::NotServed);
         assert_eq!(after(State::Starting, false), State::Failing(error().to_string()));
         assert_eq!(after(State::NotServed, false), State::Failing(error().to_string()));
+    }
+
+    #[test]
+    fn a_schema_is_kept_without_what_it_tells_readers() {
+        let mut version =
+            serde_json::json!({"schema": {"description": "a", "properties": {"description": {"description": "b", "maxItems": 1}}}});
+        undescribed(&mut version);
+        assert_eq!(version, serde_json::json!({"schema": {"properties": {"description": {"maxItems": 1}}}}));
     }
 }
