@@ -249,10 +249,11 @@ pub async fn what_was_made_can_be_read_at_once_and_what_was_deleted_cannot(lab: 
     let made = serde_json::from_value(config_map("default"))?;
     for _ in 0..20 {
         let made = api.create(&kube::api::PostParams::default(), &made).await?;
-        cache.take(&made, CONFIG_MAP);
+        let uid = made.metadata.uid.clone().unwrap_or_default();
+        cache.take(made, CONFIG_MAP);
         assert!(cache.get(CONFIG_MAP, "default", "toy").is_some(), "it was made, and a look would make it once more");
         api.delete("toy", &kube::api::DeleteParams::default()).await?;
-        cache.until_deleted(CONFIG_MAP, "default", "toy", &made.metadata.uid.clone().unwrap_or_default()).await;
+        cache.until_deleted(CONFIG_MAP, "default", "toy", &uid).await;
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ impl Step for SourceDetached {
             Act::Save(description) => writer.save(SAVED, &description).await,
             Act::Categories(driver, patch) => {
                 let what = "tell the CSI driver which categories name zones, since one failure domain is left";
-                writer.patch(CLUSTER_CSI_DRIVER, &driver, patch, what).await.map(drop)
+                writer.patch(CLUSTER_CSI_DRIVER, &driver, patch, what).await
             }
             Act::Infrastructure(object, what) => writer.replace(INFRASTRUCTURE, *object, &what).await.map(drop),
             Act::CloudConfig(map, what) => writer.replace(CONFIG_MAP, *map, &what).await.map(drop),

@@ -117,13 +117,13 @@ fn is_ours(m: &Migration, object: Option<&Arc<DynamicObject>>) -> bool {
 
 /// Makes it, or puts it in the place of what is there.
 async fn put(writer: &mut Writer<'_>, kind: Kind, former: Option<&DynamicObject>, body: Value, what: &str) -> Result<(), Stop> {
-    let Some(former) = former else { return writer.create(kind, body, what).await.map(drop) };
+    let Some(former) = former else { return writer.create(kind, body, what).await };
     let operations = json!([
         {"op": "test", "path": "/metadata/resourceVersion", "value": former.metadata.resource_version},
         {"op": "add", "path": "/metadata/annotations", "value": body["metadata"]["annotations"]},
         {"op": "add", "path": "/data", "value": body["data"]},
     ]);
-    writer.patch(kind, former, operations, what).await.map(drop)
+    writer.patch(kind, former, operations, what).await
 }
 
 /// Which secrets lose the source's pair, and by whom.

@@ -144,12 +144,11 @@ impl Cache {
     }
 
     /// Takes the apiserver's answer to an own write, so that it can be read here at once and wakes whoever waits for it.
-    pub fn take(&self, written: &DynamicObject, kind: Kind) {
+    pub fn take(&self, mut written: DynamicObject, kind: Kind) {
         if !self.stores.contains_key(&kind) {
             return;
         }
         let Some(watched) = self.covering(kind, &written.namespace().unwrap_or_default(), &written.name_any()) else { return };
-        let mut written = written.clone();
         slim(&mut written);
         if lock(&watched.answers).keep(written) {
             self.signal.tell(kind);

@@ -36,9 +36,9 @@ impl Change {
         let what = self.words.join("; ");
         match self.act {
             Act::Save(key, value) => writer.save(&key, &value).await,
-            Act::Patch(kind, object, operations) => writer.patch(kind, &object, operations, &what).await.map(|_| ()),
+            Act::Patch(kind, object, operations) => writer.patch(kind, &object, operations, &what).await,
             Act::Delete(kind, object) => writer.delete(kind, &object, &what).await,
-            Act::Create(kind, object) => writer.create(kind, object, &what).await.map(|_| ()),
+            Act::Create(kind, object) => writer.create(kind, object, &what).await,
         }
     }
 }

@@ -265,7 +265,7 @@ impl Report {
         self.written = Some(status);
         self.last = Some((Timestamp::now(), self.generation));
         // A look at the vmi as it was before would take the step once more.
-        cx.cache.take(&written, VMI);
+        cx.cache.take(written, VMI);
         Ok(())
     }
 }

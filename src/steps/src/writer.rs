@@ -49,25 +49,25 @@ impl<'a> Writer<'a> {
     }
 
     /// Creates an object; that it is there already is a conflict to look at again.
-    pub async fn create(&mut self, kind: Kind, object: Value, what: &str) -> Result<DynamicObject, Stop> {
+    pub async fn create(&mut self, kind: Kind, object: Value, what: &str) -> Result<(), Stop> {
         let _writing = self.fence().await?;
         let object = parse(object)?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let made = api.create(&PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
-        self.wrote(kind, &made, what);
-        Ok(made)
+        self.wrote(kind, made, what);
+        Ok(())
     }
 
     /// A JSON patch. It should hold a `test` for what it is based on; the object's version is tested besides where it is given.
-    pub async fn patch(&mut self, kind: Kind, object: &DynamicObject, operations: Value, what: &str) -> Result<DynamicObject, Stop> {
+    pub async fn patch(&mut self, kind: Kind, object: &DynamicObject, operations: Value, what: &str) -> Result<(), Stop> {
         let _writing = self.fence().await?;
         let patch: json_patch::Patch =
             serde_json::from_value(operations).map_err(|error| Stop::again(format!("a patch that cannot be written: {error}")))?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let params = PatchParams { field_manager: Some("vmi-operator".to_owned()), ..PatchParams::default() };
         let made = api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch)).await.map_err(|error| self.refused(what, &error))?;
-        self.wrote(kind, &made, what);
-        Ok(made)
+        self.wrote(kind, made, what);
+        Ok(())
     }
 
     /// Replaces an object by what it shall be; it carries the version it is based on, so that nobody's change is lost.
@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
         let _writing = self.fence().await?;
         let api = kind.api(&self.m.cx.client, &object.namespace().unwrap_or_default());
         let made = api.replace(&object.name_any(), &PostParams::default(), &object).await.map_err(|error| self.refused(what, &error))?;
-        self.wrote(kind, &made, what);
+        self.wrote(kind, made.clone(), what);
         Ok(made)
     }
 
@@ -118,15 +118,13 @@ impl<'a> Writer<'a> {
         let api = SECRET.api(&self.m.cx.client, &namespace);
         let what = format!("save {key}");
         let Some(secret) = api.get_opt(&saved::secret_name(&name)).await? else {
-            self.create(SECRET, saved::first(&name, &namespace, &uid, key, value), &what).await?;
-            return Ok(());
+            return self.create(SECRET, saved::first(&name, &namespace, &uid, key, value), &what).await;
         };
         match saved::unfinished_owner(&secret) {
             Some(owner) if owner == uid => {}
             // Nobody needs those any more: the name was used before.
             None if saved::is_finished(&secret) => {
-                self.patch(SECRET, &secret, saved::begun_anew(&secret, &uid, key, value), &what).await?;
-                return Ok(());
+                return self.patch(SECRET, &secret, saved::begun_anew(&secret, &uid, key, value), &what).await;
             }
             owner => {
                 let whose = owner.unwrap_or("nobody knows whose");
@@ -137,11 +135,10 @@ impl<'a> Writer<'a> {
         if secret.data["data"].get(key).is_some() {
             return Ok(());
         }
-        self.patch(SECRET, &secret, saved::added(&uid, key, value), &what).await?;
-        Ok(())
+        self.patch(SECRET, &secret, saved::added(&uid, key, value), &what).await
     }
 
-    fn wrote(&mut self, kind: Kind, object: &DynamicObject, what: &str) {
+    fn wrote(&mut self, kind: Kind, object: DynamicObject, what: &str) {
         writes::counted();
         self.said(what);
         self.m.cx.cache.take(object, kind);
