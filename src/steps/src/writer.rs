@@ -149,11 +149,16 @@ impl<'a> Writer<'a> {
         match error {
             kube::Error::Api(answer) if may_change(answer) => Stop::again(format!("cannot {what} yet: {}", words(error))),
             kube::Error::Api(answer) if answer.code == 403 => {
-                let text = format!("not allowed to {what}: {}", answer.message);
+                let (text, next) = if by_admission(answer) {
+                    // A webhook judges by what it has heard of, which may be older than what was written.
+                    (format!("admission refuses to {what}: {}", answer.message), "correct what it names, then resume")
+                } else {
+                    let next = "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume";
+                    (format!("not allowed to {what}: {}", answer.message), next)
+                };
                 if !self.m.cx.denials.last(self.step, Instant::now()) {
                     return Stop::again(text);
                 }
-                let next = "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume";
                 failure("API-403", text, next).into()
             }
             kube::Error::Api(answer) if answer.code == 422 => {
@@ -171,6 +176,26 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Whether a webhook or a policy said no, not the roles.
+fn by_admission(answer: &kube::core::Status) -> bool {
+    ["denied the request", "denied request"].iter().any(|words| answer.message.contains(words))
+}
+
 fn parse(object: Value) -> Result<DynamicObject, Stop> {
     serde_json::from_value(object).map_err(|error| Stop::again(format!("an object that cannot be written: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_admission;
+
+    #[test]
+    fn a_webhook_or_a_policy_that_says_no_is_no_missing_right() {
+        let answer = |message: &str| kube::core::Status { code: 403, message: message.to_owned(), ..Default::default() };
+        assert!(by_admission(&answer("admission webhook \"x.machine.openshift.io\" denied the request: spec.replicas: Forbidden")));
+        assert!(by_admission(&answer(
+            "machinesets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: in use"
+        )));
+        assert!(!by_admission(&answer("machinesets.machine.openshift.io \"a\" is forbidden: User \"u\" cannot patch resource")));
+    }
 }

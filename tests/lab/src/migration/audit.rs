@@ -32,6 +32,8 @@ pub struct Event {
     pub object_ref: Object,
     #[serde(default)]
     pub response_status: Response,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
     /// What was sent; recorded for the vmi only.
     #[serde(default)]
     pub request_object: Value,
@@ -135,11 +137,13 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// What `user` was denied, each thing once with how often. Whoever asks what he may do is not denied anything.
+/// What `user` was denied, each thing once with how often. Whoever asks what he may do is not denied anything, and who may do it and
+/// is refused by admission neither: a webhook may judge by an Infrastructure that it has not heard the last of.
 pub fn denied(events: &[Event], user: &str) -> Vec<String> {
     let mut requests: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for event in events {
-        let refused = event.response_status.code == 403 && event.object_ref.resource != "selfsubjectaccessreviews";
+        let allowed = event.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "allow");
+        let refused = event.response_status.code == 403 && !allowed && event.object_ref.resource != "selfsubjectaccessreviews";
         if event.user.username == user && refused {
             // By its id, for a refused watch is told of twice like any other.
             requests.entry(event.spoken()).or_default().insert(&event.id);
@@ -171,7 +175,10 @@ pub mod tests {
     fn denied_is_what_this_user_asked_for_in_vain() {
         let secrets = json!({"resource": "secrets", "namespace": "kube-system", "apiVersion": "v1"});
         let review = json!({"resource": "selfsubjectaccessreviews"});
+        let mut by_admission = event("me", "create", "/api/v1/namespaces/kube-system/secrets", &secrets, 403, 7);
+        by_admission.annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
         let events = [
+            by_admission,
             event("me", "list", "/api/v1/namespaces/kube-system/secrets", &secrets, 403, 1),
             event("me", "list", "/api/v1/namespaces/kube-system/secrets", &secrets, 403, 2),
             event("me", "get", "/metrics", &json!({}), 403, 3),
