@@ -9,6 +9,7 @@ use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::turn::{Turn, turn};
+use vmi_kit::denials;
 use vmi_kit::failure::{Stop, failure, may_change, words};
 use vmi_kit::kind::{Kind, SECRET};
 use vmi_kit::trial::Writing;
@@ -149,14 +150,14 @@ impl<'a> Writer<'a> {
         match error {
             kube::Error::Api(answer) if may_change(answer) => Stop::again(format!("cannot {what} yet: {}", words(error))),
             kube::Error::Api(answer) if answer.code == 403 => {
-                let (text, next) = if by_admission(answer) {
+                let (text, next, patience) = if by_admission(answer) {
                     // A webhook judges by what it has heard of, which may be older than what was written.
-                    (format!("admission refuses to {what}: {}", answer.message), "correct what it names, then resume")
+                    (format!("admission refuses to {what}: {}", answer.message), "correct what it names, then resume", denials::WEBHOOKS)
                 } else {
                     let next = "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume";
-                    (format!("not allowed to {what}: {}", answer.message), next)
+                    (format!("not allowed to {what}: {}", answer.message), next, denials::ROLES)
                 };
-                if !self.m.cx.denials.last(self.step, Instant::now()) {
+                if !self.m.cx.denials.last(self.step, Instant::now(), patience) {
                     return Stop::again(text);
                 }
                 failure("API-403", text, next).into()

@@ -39,6 +39,10 @@ fn a_fatal_line_has_to_come_as_often_and_last_as_long_as_its_rule_says() {
         ("CCM-001", vec![0, 5, 10], vec![Nothing, Nothing, Holds]),
         // Three times, and for three minutes.
         ("NET-002", vec![0, 10, 60, 120, 179, 180], vec![Nothing, Nothing, Breaks, Breaks, Breaks, Holds]),
+        // An operator that judges by an old Infrastructure says so for as long as its watch takes to begin again.
+        ("CPMS-002", vec![0], vec![Nothing]),
+        ("CPMS-002", vec![0, 1, 2, 5, 10, 20, 40, 60], vec![Nothing, Nothing, Breaks, Breaks, Breaks, Breaks, Breaks, Breaks]),
+        ("CPMS-002", vec![0, 41, 82, 164], vec![Nothing, Nothing, Breaks, Holds]),
         ("CSI-014", vec![0, 10], vec![Breaks, Breaks]),
         // A drain is tried again after a while that grows.
         ("KUBE-006", vec![0, 600, 1500], vec![Nothing, Nothing, Holds]),
