@@ -7,11 +7,6 @@ use std::time::{Duration, Instant};
 
 use vmi_crds::graph::StepName;
 
-/// Longer than an apiserver that has just started takes to read its roles.
-pub const ROLES: Duration = Duration::from_secs(30);
-/// Longer than a webhook whose watch has ended waits before it reads anew: up to a minute, by client-go's reflector.
-pub const WEBHOOKS: Duration = Duration::from_secs(120);
-
 /// By step.
 #[derive(Default)]
 pub struct Denials(Mutex<BTreeMap<StepName, Instant>>);
@@ -37,11 +32,12 @@ mod tests {
     fn only_what_goes_on_being_denied_is_a_right_that_is_missing() {
         let denials = Denials::default();
         let (one, other) = (StepName::TagsAttached, StepName::FolderCreated);
-        let (now, later) = (Instant::now(), Instant::now() + ROLES);
-        assert!(!denials.last(one, now, ROLES));
-        assert!(denials.last(one, later, ROLES) && !denials.last(other, later, ROLES));
-        assert!(!denials.last(one, later, WEBHOOKS) && denials.last(one, now + WEBHOOKS, WEBHOOKS), "a webhook may take longer");
+        let (now, little) = (Instant::now(), Duration::from_secs(30));
+        let later = now + little;
+        assert!(!denials.last(one, now, little));
+        assert!(denials.last(one, later, little) && !denials.last(other, later, little));
+        assert!(!denials.last(one, later, little * 2), "with more patience");
         denials.end(one);
-        assert!(!denials.last(one, later, ROLES), "it was allowed meanwhile");
+        assert!(!denials.last(one, later, little), "it was allowed meanwhile");
     }
 }

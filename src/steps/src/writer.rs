@@ -1,7 +1,7 @@
 //! The only way to write outside the vmi. Before every write: this process leads, and by the vmi as it is now it is still the step's turn.
 
 use std::future::Future;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
@@ -9,13 +9,17 @@ use serde_json::Value;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::turn::{Turn, turn};
-use vmi_kit::denials;
 use vmi_kit::failure::{Stop, failure, may_change, words};
 use vmi_kit::kind::{Kind, SECRET};
 use vmi_kit::trial::Writing;
 
 use crate::migration::Migration;
 use crate::{saved, writes};
+
+/// Longer than an apiserver that has just started takes to read its roles.
+const ROLES: Duration = Duration::from_secs(30);
+/// Longer than a webhook whose watch has ended waits before it reads anew: up to a minute, by client-go's reflector.
+const WEBHOOKS: Duration = Duration::from_secs(120);
 
 /// Writes for one step, in one direction.
 pub struct Writer<'a> {
@@ -152,10 +156,10 @@ impl<'a> Writer<'a> {
             kube::Error::Api(answer) if answer.code == 403 => {
                 let (text, next, patience) = if by_admission(answer) {
                     // A webhook judges by what it has heard of, which may be older than what was written.
-                    (format!("admission refuses to {what}: {}", answer.message), "correct what it names, then resume", denials::WEBHOOKS)
+                    (format!("admission refuses to {what}: {}", answer.message), "correct what it names, then resume", WEBHOOKS)
                 } else {
                     let next = "apply deploy/overlays of this release again: the operator lacks a right it needs, then resume";
-                    (format!("not allowed to {what}: {}", answer.message), next, denials::ROLES)
+                    (format!("not allowed to {what}: {}", answer.message), next, ROLES)
                 };
                 if !self.m.cx.denials.last(self.step, Instant::now(), patience) {
                     return Stop::again(text);
