@@ -52,7 +52,8 @@ pub fn troubles(facts: &Facts<'_>) -> (Vec<Failure>, Wake) {
     let mut found: Vec<(Timestamp, Failure)> = Vec::new();
     let mut wake: Wake = None;
     let mut consider = |since: Option<Timestamp>, limit: SignedDuration, failure: Failure| {
-        let since = since.unwrap_or(facts.now);
+        // Whoever wrote that down may have a clock that is ahead of ours.
+        let since = since.map_or(facts.now, |since| since.min(facts.now));
         let counts = since.checked_add(limit).unwrap_or(since);
         if counts <= facts.now {
             found.push((since, failure));

@@ -217,7 +217,8 @@ pub async fn a_process_that_crashes_holds_the_migration_through_its_back_off_and
     // The rule of the line is accepted: that the container ends again and again is another, and is told with the same line.
     ground.edit(json!({"health": {"accept": ["RUN-001"]}})).await?;
     let vmi = until_held(&ground, "the back-off to hold it", |status, reason| (status, reason) == ("True", "POD-002")).await?;
-    assert_eq!(vmi.condition("Held").map(|held| held.last_transition_time.clone()), since, "it was held all the time");
+    let told = vmi.step(StepName::PodsHealthy).map(|step| step.log.join("\n")).unwrap_or_default();
+    assert_eq!(vmi.condition("Held").map(|held| held.last_transition_time.clone()), since, "it was not held all the time:\n{told}");
     let failure = vmi.step(StepName::PodsHealthy).and_then(|step| step.failure.clone()).ok_or("the step does not explain it")?;
     assert!(failure.line.as_deref().is_some_and(|line| line.starts_with("panic: runtime error")), "{failure:?}");
     assert!(failure.message.contains("RUN-001"), "{failure:?}");

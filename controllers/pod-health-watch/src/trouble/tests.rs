@@ -73,6 +73,8 @@ fn the_oldest_trouble_comes_first() {
 fn a_pod_that_does_not_run_holds_once_that_has_lasted() {
     for (pod, now, expected, wake) in [
         (waiting("CrashLoopBackOff", 3), 0, vec!["POD-002"], None),
+        // The clock of its node is ahead of ours.
+        (waiting("CrashLoopBackOff", 3), -1, vec!["POD-002"], None),
         // Once may be by design.
         (waiting("CrashLoopBackOff", 1), 0, vec![], Some(300)),
         (waiting("ImagePullBackOff", 0), 59, vec![], Some(60)),

@@ -1,6 +1,6 @@
 //! A pod's status as a kubelet writes it, from the states of its containers.
 
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -17,10 +17,10 @@ pub(super) struct Facts<'a> {
     pub before: &'a [PodCondition],
 }
 
-/// Now, in the whole seconds that the API keeps.
+/// Now, in the whole seconds that the API keeps; what is over of one is cut off, as a kubelet does it, for nothing happens in the future.
 pub(super) fn now() -> Time {
     let now = Timestamp::now();
-    Time(now.round(Unit::Second).unwrap_or(now))
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
 
 /// The conditions the agent owns; the scheduler and others own theirs.
