@@ -98,8 +98,12 @@ async fn killed_and_paused(lab: &Lab, source: SourceRetirement) -> TestResult {
     // Steps that are taken side by side may be done before it is their turn to be paused at.
     let least = if source == SourceRetirement::Keep { 9 } else { 15 };
     assert!(paused_at.len() >= least, "paused at {paused_at:?} only");
-    // What a migration that is over still has to let go of.
-    let operator = Operator::start(&site, &Options::default()).await?;
+    // What a migration that is over still has to let go of, and to say of the vmi as it is now.
+    let mut operator = Operator::start(&site, &Options::default()).await?;
+    let current = |vmi: &VSphereMigrationInfra| {
+        vmi.seen().conditions.iter().all(|condition| condition.observed_generation == vmi.metadata.generation).then_some(())
+    };
+    operator.while_alive(watch::follow(&site, &mut View::stderr(), "every condition to be current", LONG, current)).await?;
     let checks = match source {
         SourceRetirement::Keep => verdict::growth(&site, &before).await?,
         SourceRetirement::Remove => moved::verdict(&site, &before).await?,

@@ -67,8 +67,10 @@ fn standing(vmi: Option<&VSphereMigrationInfra>) -> String {
     let Some(vmi) = vmi else { return "there is no vmi".to_owned() };
     let steps: Vec<_> = vmi.status.iter().flat_map(|status| &status.steps).collect();
     let at_hand = [StepState::Failed, StepState::Active].iter().find_map(|state| steps.iter().find(|step| step.state == *state));
+    let held = vmi.condition("Held").filter(|held| held.status == "True");
+    let held = held.map_or_else(String::new, |held| format!("; held by {}: {}", held.reason, held.message));
     match at_hand.or(steps.iter().find(|step| step.state == StepState::Waiting)) {
-        Some(step) => format!("step {} {} is {:?}: {}", step.number, step.name, step.state, step.message),
+        Some(step) => format!("step {} {} is {:?}: {}{held}", step.number, step.name, step.state, step.message),
         None => "no step was reported: is the operator running, and is it the leader?".to_owned(),
     }
 }
