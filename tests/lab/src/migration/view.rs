@@ -50,6 +50,12 @@ pub fn machines(vmi: &VSphereMigrationInfra) -> String {
     by.into_iter().map(|(vcenter, all)| format!("{vcenter}: {}", all.join(", "))).collect::<Vec<_>>().join("   ")
 }
 
+/// What holds the migration; empty where nothing does.
+pub fn hold(vmi: &VSphereMigrationInfra) -> String {
+    let held = vmi.condition("Held").filter(|held| held.status == "True");
+    held.map(|held| format!("{}: {}", held.reason, first_line(&held.message))).unwrap_or_default()
+}
+
 fn seconds(step: &StepStatus, now: Timestamp) -> Option<f64> {
     let begun = step.started_at.as_ref()?.0;
     let ended = step.finished_at.as_ref().map(|time| time.0).filter(|ended| *ended >= begun);
@@ -77,6 +83,11 @@ fn line(row: &Row) -> String {
     format!("{:>4}  {:<24} {:<8} {time:>8}  {}", row.number, row.name, word(row.state), row.message).trim_end().to_owned()
 }
 
+/// A line that is not about a step.
+fn beside(what: &str, text: &str) -> String {
+    format!("      {what}  {text}")
+}
+
 /// Where a migration is shown.
 pub struct View {
     out: Box<dyn Write + Send>,
@@ -84,7 +95,8 @@ pub struct View {
     began: Instant,
     drawn: usize,
     told: BTreeMap<&'static str, StepState>,
-    machines: String,
+    /// What was said last of machines and of what holds the migration.
+    said: BTreeMap<&'static str, String>,
 }
 
 /// Without wrapping: a line that is too long for the terminal would shift all that is drawn over it later.
@@ -100,7 +112,7 @@ impl View {
     }
 
     pub fn to(out: impl Write + Send + 'static, terminal: bool) -> View {
-        View { out: Box::new(out), terminal, began: Instant::now(), drawn: 0, told: BTreeMap::new(), machines: String::new() }
+        View { out: Box::new(out), terminal, began: Instant::now(), drawn: 0, told: BTreeMap::new(), said: BTreeMap::new() }
     }
 
     /// Whether what is shown has to be drawn again as time passes.
@@ -117,11 +129,12 @@ impl View {
     /// The migration as it is now.
     pub fn show(&mut self, vmi: &VSphereMigrationInfra, now: Timestamp) {
         let rows = rows(vmi, now);
+        let besides = [("machines", machines(vmi)), ("held by", hold(vmi))];
         if self.terminal {
             let up = if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r{ERASE_BELOW}", self.drawn) };
             let mut table: String = rows.iter().map(|row| line(row) + "\n").collect();
-            table.push_str(&format!("      machines  {}\n", machines(vmi)));
-            self.drawn = rows.len() + 1;
+            table.extend(besides.iter().map(|(what, text)| beside(what, text) + "\n"));
+            self.drawn = rows.len() + besides.len();
             self.write(&format!("{up}{NO_WRAP}{table}{WRAP}"));
             return;
         }
@@ -132,11 +145,13 @@ impl View {
                 self.write(&format!("{elapsed:6.1} s {}\n", line(&row)));
             }
         }
-        let machines = machines(vmi);
-        if machines != self.machines {
-            let elapsed = self.began.elapsed().as_secs_f64();
-            self.write(&format!("{elapsed:6.1} s       machines  {machines}\n"));
-            self.machines = machines;
+        for (what, text) in besides {
+            let before = self.said.insert(what, text.clone()).unwrap_or_default();
+            if before != text {
+                let elapsed = self.began.elapsed().as_secs_f64();
+                let text = if text.is_empty() { "nothing" } else { &text };
+                self.write(&format!("{elapsed:6.1} s {}\n", beside(what, text)));
+            }
         }
     }
 
@@ -244,6 +259,23 @@ pub mod tests {
         let text = shown.take();
         let lines: Vec<&str> = text.lines().map(|line| line.split_once("machines  ").unwrap().1).collect();
         assert_eq!(lines, ["a: 3 worker Running", "a: 2 worker Running   b: 1 worker Running"]);
+    }
+
+    #[test]
+    fn what_holds_a_migration_is_said_when_it_begins_and_when_it_is_over() {
+        let shown = Shown::default();
+        let mut view = View::to(shown.clone(), false);
+        let held = |status: &str| {
+            let condition = json!({"type": "Held", "status": status, "reason": "POD-002", "message": "ns/pod crashes\nagain",
+                "lastTransitionTime": at(1), "observedGeneration": 1});
+            vmi(&json!({"conditions": [condition]}))
+        };
+        for vmi in [held("False"), held("True"), held("True"), held("False")] {
+            view.show(&vmi, Timestamp::UNIX_EPOCH);
+        }
+        let text = shown.take();
+        let lines: Vec<&str> = text.lines().map(|line| line.split_once("held by  ").unwrap().1).collect();
+        assert_eq!(lines, ["POD-002: ns/pod crashes", "nothing"]);
     }
 
     #[test]
