@@ -80,6 +80,10 @@ pub async fn a_way_back_that_there_is_not_is_said_so() -> TestResult {
         assert_eq!(output.code(), 2, "{}", output.stderr);
         assert!(output.stderr.contains(words), "{}", output.stderr);
     }
+    // By this hack/rehearse knows before it builds the operator.
+    let output = home.run(&["rehearse", "native", "--rollback-at", "TagsAttached", "--check-words"]).await?;
+    assert_eq!((output.code(), output.stdout.as_str()), (0, ""), "{}", output.stderr);
+    assert!(home.processes()?.is_empty());
     Ok(())
 }
 

@@ -110,6 +110,9 @@ enum Command {
         /// Leave the lab running
         #[arg(long)]
         keep: bool,
+        /// Only look whether these words make sense
+        #[arg(long, hide = true)]
+        check_words: bool,
     },
     /// Measure the vSphere client beside govmomi
     Bench {
@@ -250,10 +253,13 @@ async fn command(command: Command) -> Result<u8, Failure> {
         }
         Command::Kubeconfig { name } => output::line(format_args!("{}", kubeconfig(&home::choose(name.as_deref())?).display())),
         Command::Kubectl { name, arguments } => return kubectl(&home::choose(name.as_deref())?, &arguments).await,
-        Command::Rehearse { shape, keep_source, rollback, rollback_at, boot_only, report, keep } => {
+        Command::Rehearse { shape, keep_source, rollback, rollback_at, boot_only, report, keep, check_words } => {
             let source = if keep_source { SourceRetirement::Keep } else { SourceRetirement::Remove };
             let way = rehearse::Way::of(source, rollback, rollback_at.as_deref(), boot_only)?;
-            return rehearse::rehearse(&shape, source, way, report.as_deref(), keep).await;
+            let (shape, way) = rehearse::asked(&shape, way, report.as_deref())?;
+            if !check_words {
+                return rehearse::rehearse(&shape, source, way, report.as_deref(), keep).await;
+            }
         }
         Command::Bench { cases, report, quick } => bench::bench(&cases, report.as_deref(), quick).await?,
         Command::Tools { export: _, print: Some(name) } => tools::print(&name).await?,

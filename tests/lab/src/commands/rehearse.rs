@@ -62,7 +62,8 @@ fn name(shape: &str) -> String {
     format!("{shape}-{}", std::process::id())
 }
 
-pub async fn rehearse(shape: &str, source: SourceRetirement, way: Way, report: Option<&Path>, keep: bool) -> Result<u8, Failure> {
+/// The shape and the way that are asked for, or what is wrong with them: said before anything is built.
+pub fn asked(shape: &str, way: Way, report: Option<&Path>) -> Result<(Shape, Way), Failure> {
     let wanted = Shape::named(shape)?;
     let way = match way {
         Way::Back(_) if !wanted.can_grow() => {
@@ -75,6 +76,11 @@ pub async fn rehearse(shape: &str, source: SourceRetirement, way: Way, report: O
     if let Some(path) = report {
         check_writable(path)?;
     }
+    Ok((wanted, way))
+}
+
+pub async fn rehearse(wanted: &Shape, source: SourceRetirement, way: Way, report: Option<&Path>, keep: bool) -> Result<u8, Failure> {
+    let shape = wanted.name.as_str();
     if way != Way::Boot {
         // Said now, and not when the lab is up.
         operator::binary()?;
@@ -94,7 +100,7 @@ pub async fn rehearse(shape: &str, source: SourceRetirement, way: Way, report: O
         tools.places().iter().filter(|place| place.tool.real).map(|place| format!("{} {}", place.tool.name, place.version)).collect();
     let boot = record.boot_seconds.unwrap_or_default();
     output::line(format_args!("{shape}: healthy after {boot:.1} s, {resident} MB resident"));
-    let (figures, checks) = look(&record, &wanted, source, way, &real).await?;
+    let (figures, checks) = look(&record, wanted, source, way, &real).await?;
     let passed = checks.iter().all(|check| check.passed);
     for check in &checks {
         let detail = if check.detail.is_empty() { String::new() } else { format!(": {}", check.detail) };
