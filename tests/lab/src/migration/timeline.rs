@@ -1,10 +1,12 @@
 //! A migration as the audit log tells it: every write into the vmi, by whom, when, and what it said of which step.
 
+mod idle;
+
 use std::collections::HashMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use vmi_crds::graph::{Request, STEPS, Step, StepName};
+use vmi_crds::graph::{Controller, Request, STEPS, Step, StepName};
 use vmi_crds::spec::SourceRetirement;
 
 use super::audit::Event;
@@ -136,77 +138,27 @@ impl<'a> Timeline<'a> {
         self.events.iter().filter(move |event| event.user.username == self.user && !always(event))
     }
 
-    /// The seconds between a condition that turns True and the first sign of the controller that waited for it, step by step.
+    /// The seconds between a condition that turns True and the first word of the controller that waited for it, step by step: it says
+    /// so before it acts.
     pub fn handovers(&self) -> Vec<(&'static str, f64)> {
-        let mut found = Vec::new();
-        for step in STEPS.iter().filter(|step| self.asked.asks_for(step)) {
+        let between = |(step, seconds, gate): (&Step, f64, Controller)| (gate != step.controller).then_some((step.name.as_str(), seconds));
+        self.beginnings().into_iter().filter_map(between).collect()
+    }
+
+    /// The seconds that each step took to begin once its last gate was open, and whose gate that was.
+    fn beginnings(&self) -> Vec<(&'static Step, f64, Controller)> {
+        let begun = |step: &'static Step| {
+            let told = self.reported(step, &["Active", "Done", "Failed"])?.received;
             let gates = step.waits_for.iter().filter(|gate| self.asked.asks_for(gate.step()));
             let opened: Option<Vec<_>> = gates.map(|gate| Some((self.turned_true(gate.as_str())?, gate.step().controller))).collect();
-            let opened = opened.and_then(|opened| opened.into_iter().max_by_key(|(at, _)| *at));
-            let Some((opened, _)) = opened.filter(|(_, before)| *before != step.controller) else { continue };
-            let manager = step.controller.field_manager();
-            let acted = self.acts().find(|act| act.field_manager() == Some(&manager) && act.answered >= opened).map(|act| act.received);
-            let told = self.reported(step, &["Active", "Done", "Failed"]).map(|report| report.received);
+            // A controller takes one step after the other, also where the first is no gate of the second.
+            let taken_before = STEPS.iter().filter(|other| other.controller == step.controller && other.name < step.name);
+            let busy = taken_before.filter_map(|other| Some((self.taken(other)?.1, step.controller))).filter(|(until, _)| *until <= told);
+            let (opened, gate) = opened?.into_iter().chain(busy).max_by_key(|(at, _)| *at)?;
             // Whoever waits may be woken before the answer to the write that wakes it has been given.
-            let first = [acted, told].into_iter().flatten().min();
-            found.extend(first.map(|first| (step.name.as_str(), seconds(opened, first).max(0.0))));
-        }
-        found
-    }
-
-    /// The seconds in which everything that the operator waited for was done and it did nothing, as far as the audit log tells:
-    /// hand-overs, and for each step what lies between the last thing that happened and the report that it is done, but for the time
-    /// in which the apiserver owed it an answer. What the controllers do in a vCenter is not in that log, so steps that work there
-    /// count with their hand-overs alone.
-    pub fn asleep(&self, quiet: f64, seen: &Seen) -> f64 {
-        let waited = STEPS.iter().filter(|step| !works_in_vcenters(step.name)).filter_map(|step| {
-            let (begun, done) = self.taken(step)?;
-            let rested = self.quiet_end(step.name, quiet, seen);
-            let happened = self.acts().chain(self.awaited()).map(|event| event.answered).chain(rested).chain(seen.taken.iter().copied());
-            let last = happened.filter(|at| (begun..=done).contains(at)).max().unwrap_or(begun);
-            Some((step.name.as_str(), seconds(last, done) - self.asking(last, done)))
-        });
-        let told = |when: &'static str| move |(step, seconds): &(&str, f64)| tracing::debug!(step, seconds, "asleep {when}");
-        let at_ends: f64 = waited.inspect(told("before its end")).map(|(_, seconds)| seconds).sum();
-        let handed_over: f64 =
-            self.handovers().iter().inspect(|found| told("before its beginning")(found)).map(|(_, seconds)| seconds).sum();
-        at_ends + handed_over
-    }
-
-    /// The seconds between the two in which a question or a dry run of the operator was under way: an apiserver that was told of a
-    /// changed CRD takes its time for the first answer.
-    fn asking(&self, from: Timestamp, to: Timestamp) -> f64 {
-        let followed = |event: &Event| event.verb == "watch" || event.object_ref.subresource == "log";
-        let asked = self.own().filter(|event| !event.is_write() && !followed(event));
-        let asked = asked.map(|event| (event.received.max(from), event.answered.min(to)));
-        let mut asked: Vec<(Timestamp, Timestamp)> = asked.filter(|(received, answered)| received < answered).collect();
-        asked.sort_unstable();
-        let mut counted = from;
-        let mut sum = 0.0;
-        for (received, answered) in asked {
-            sum += seconds(received.max(counted), answered).max(0.0);
-            counted = counted.max(answered);
-        }
-        sum
-    }
-
-    /// What the operator asked the apiserver for while others had to move: in the steps that do little but wait, from its last act to the
-    /// report that they are done. Watches and leases aside, and the logs of pods, which are followed; it may look for a kind that
-    /// is not served, for no event tells of that, and reads the vmi again when it has lost the lead.
-    pub fn asked_while_waiting(&self) -> Vec<String> {
-        let asks = |event: &&Event| {
-            ["get", "list"].contains(&event.verb.as_str()) && event.object_ref.subresource != "log" && event.response_status.code != 404
+            Some((step, seconds(opened, told).max(0.0), gate))
         };
-        let windows = OF_MACHINES.into_iter().chain(JUDGED).filter_map(|step| {
-            let (begun, done) = self.taken(step.step())?;
-            let last = self.acts().map(|act| act.answered).filter(|at| (begun..=done).contains(at)).max();
-            Some((step, last.unwrap_or(begun)..done))
-        });
-        let asked = windows.flat_map(|(step, waits)| {
-            let asked = self.own().filter(asks).filter(move |event| waits.contains(&event.received));
-            asked.map(move |event| format!("{step}: {}", event.spoken()))
-        });
-        asked.collect()
+        STEPS.iter().filter(|step| self.asked.asks_for(step)).filter_map(begun).collect()
     }
 
     /// Writes of others to what the operator waits for. A node's own reports that it is alive are nothing to wait for.
@@ -222,20 +174,27 @@ impl<'a> Timeline<'a> {
     fn quiet_end(&self, step: StepName, quiet: f64, seen: &Seen) -> Option<Timestamp> {
         JUDGED.contains(&step).then_some(())?;
         let (_, done) = self.taken(step.step())?;
-        let quiet = jiff::SignedDuration::from_secs_f64(quiet);
+        let quiet = SignedDuration::from_secs_f64(quiet);
         let ends = seen.since.iter().filter_map(|since| since.checked_add(quiet).ok());
         ends.filter(|end| *end <= done).max()
     }
 
-    /// The seconds in which machines came and went: in each step from the operator's first act to the last word about a machine.
+    /// The seconds in which machines came and went: in each step that replaces them, from the operator's first word to a set or a machine
+    /// on, each stretch between two things that happened, where a word about a machine ended it.
     pub fn machine_work(&self) -> f64 {
+        let resource = |event: &&Event, of: &[&str]| of.contains(&event.object_ref.resource.as_str());
         let work = |step: StepName| {
             let (begun, done) = self.taken(step.step())?;
             let within = |at: &Timestamp| (begun..=done).contains(at);
-            let first = self.acts().map(|act| act.received).find(within)?;
-            let of_machines = self.awaited().filter(|event| ["machines", "nodes"].contains(&event.object_ref.resource.as_str()));
-            let last = of_machines.map(|event| event.answered).filter(within).max()?;
-            Some(seconds(first, last).max(0.0))
+            let told_machines = |act: &&Event| resource(act, &["machinesets", "controlplanemachinesets", "machines"]);
+            let first = self.acts().filter(told_machines).map(|act| act.received).find(within)?;
+            let of_machines = self.awaited().filter(|event| resource(event, &["machines", "nodes"]));
+            let all = self.acts().map(|act| (act.answered, true)).chain(of_machines.map(|event| (event.answered, false)));
+            let mut happened: Vec<(Timestamp, bool)> = all.filter(|(at, _)| within(at) && *at >= first).collect();
+            happened.sort_unstable();
+            // The first act is where it begins, and no stretch of the operator's.
+            let starts = std::iter::once(first).chain(happened.iter().skip(1).map(|(at, _)| *at));
+            Some(starts.zip(happened.iter().skip(1)).filter(|(_, (_, own))| !own).map(|(from, (to, _))| seconds(from, *to)).sum::<f64>())
         };
         OF_MACHINES.into_iter().filter_map(work).sum()
     }
@@ -281,11 +240,6 @@ impl Report {
             steps: entries("steps").map(|step| (text(&step["name"]), text(&step["state"]))).collect(),
         }
     }
-}
-
-/// Steps whose work is done in vCenters, where the audit log does not reach.
-fn works_in_vcenters(step: StepName) -> bool {
-    [StepName::PreflightPassed, StepName::TagsAttached, StepName::FolderCreated].contains(&step)
 }
 
 #[cfg(test)]

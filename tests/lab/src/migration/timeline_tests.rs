@@ -45,14 +45,13 @@ fn a_step_takes_from_the_first_word_of_it_to_the_word_that_it_is_done() {
 }
 
 #[test]
-fn a_hand_over_lasts_until_the_next_controller_acts_or_reports() {
+fn a_hand_over_lasts_until_the_next_controller_says_that_it_is_its_turn() {
     let events = [
         running(0),
         report("preflight", &["PreflightPassed"], &[("PreflightPassed", "Done")], 1_000),
         report("cluster-freeze", &[], &[("ClusterVersionFrozen", "Active")], 1_030),
         report("cluster-freeze", &["ClusterVersionFrozen", "InfrastructureUnlocked", "ControlPlaneSetSaved"], &[], 2_000),
-        write(OPERATOR, "patch", "secrets", "/s?fieldManager=vmi-config-rewrite", 2_012),
-        report("config-rewrite", &[], &[("CredentialsAdded", "Active")], 2_050),
+        report("config-rewrite", &[], &[("CredentialsAdded", "Active")], 2_012),
     ];
     let handovers = Timeline::of(&events, OPERATOR).handovers();
     let told: Vec<String> = handovers.iter().map(|(name, seconds)| format!("{name} {seconds:.3}")).collect();
@@ -70,6 +69,29 @@ fn asleep_is_the_time_after_the_last_follower_and_no_more() {
     ];
     let asleep = Timeline::of(&events, OPERATOR).asleep(5.0, &Seen::default());
     assert!((asleep - 0.2).abs() < 0.000_1, "{asleep}");
+}
+
+#[test]
+fn asleep_is_also_what_passes_between_others_and_the_next_act_and_before_a_step_begins() {
+    let events = [
+        running(0),
+        report("pod-health-watch", &["PodsHealthy"], &[], 1_000),
+        report("machine-rollout", &[], &[("WorkersReady", "Active")], 1_000),
+        write(OPERATOR, "create", "machinesets", "/s", 1_100),
+        write("controller", "patch", "nodes", "/n", 6_100),
+        // It looks every half a minute.
+        write(OPERATOR, "patch", "machinesets", "/s", 31_100),
+        // One act after the other is work.
+        write(OPERATOR, "patch", "machinesets", "/s", 31_400),
+        write("controller", "patch", "nodes", "/n", 36_400),
+        report("machine-rollout", &["WorkersReady"], &[("WorkersReady", "Done")], 61_100),
+        report("machine-rollout", &["WorkersReady"], &[("WorkersReady", "Done"), ("ControlPlaneReady", "Active")], 91_100),
+    ];
+    let timeline = Timeline::of(&events, OPERATOR);
+    let asleep = timeline.asleep(5.0, &Seen::default());
+    assert!((asleep - (25.0 + 24.7 + 30.0)).abs() < 0.000_1, "{asleep}");
+    // Of all that time machines needed ten seconds.
+    assert!((timeline.machine_work() - 10.0).abs() < 0.000_1, "{}", timeline.machine_work());
 }
 
 #[test]
@@ -176,14 +198,15 @@ fn machines_work_from_the_first_act_to_the_last_word_about_one_of_them() {
 }
 
 #[test]
-fn what_is_asked_after_the_last_act_of_a_step_that_waits_is_told() {
+fn what_is_asked_in_a_step_that_waits_is_told_unless_an_act_follows() {
     let mut unserved = write(OPERATOR, "list", "machineautoscalers", "/a", 3_050);
     unserved.response_status.code = 404;
     let events = [
         running(0),
         report("machine-rollout", &[], &[("WorkersReady", "Active")], 1_000),
-        write(OPERATOR, "get", "machinesets", "/m", 1_500),
-        write(OPERATOR, "patch", "machinesets", "/m", 2_000),
+        write(OPERATOR, "get", "secrets", "/s", 1_200),
+        write(OPERATOR, "get", "machinesets", "/m", 2_300),
+        write(OPERATOR, "patch", "machinesets", "/m", 2_400),
         write(OPERATOR, "watch", "machines", "/m", 2_500),
         write(OPERATOR, "get", "nodes", "/n", 3_000),
         unserved,
@@ -191,5 +214,5 @@ fn what_is_asked_after_the_last_act_of_a_step_that_waits_is_told() {
         report("machine-rollout", &["WorkersReady"], &[("WorkersReady", "Done")], 4_000),
         write(OPERATOR, "get", "secrets", "/s", 4_500),
     ];
-    assert_eq!(Timeline::of(&events, OPERATOR).asked_while_waiting(), ["WorkersReady: get nodes ns/x"]);
+    assert_eq!(Timeline::of(&events, OPERATOR).asked_while_waiting(), ["WorkersReady: get secrets ns/x", "WorkersReady: get nodes ns/x"]);
 }

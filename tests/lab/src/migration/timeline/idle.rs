@@ -1,0 +1,84 @@
+//! What the operator did while there was nothing to do, or should have been something: how long it slept, and what it asked for meanwhile.
+
+use jiff::{SignedDuration, Timestamp};
+use vmi_crds::graph::{STEPS, StepName};
+
+use super::{JUDGED, OF_MACHINES, Timeline, seconds};
+use crate::migration::audit::Event;
+use crate::migration::witness::Seen;
+
+/// Before a write an object is read again; that is no waiting.
+const MAKING_SURE: SignedDuration = SignedDuration::from_secs(1);
+
+impl Timeline<'_> {
+    /// The seconds in which everything that the operator waited for was done and it did nothing, as far as the audit log tells: from
+    /// each open gate to the first word of the step; within a step from what another did to the operator's next act, and from the
+    /// last thing that happened to the report that it is done; but for the time in which the apiserver owed it an answer. What the
+    /// controllers do in a vCenter is not in that log, so steps that work there count with their beginnings alone.
+    pub fn asleep(&self, quiet: f64, seen: &Seen) -> f64 {
+        let told = |when: &'static str| move |(step, seconds): &(&str, f64)| tracing::debug!(step, seconds, "asleep {when}");
+        let within = STEPS.iter().filter(|step| !works_in_vcenters(step.name)).filter_map(|step| {
+            let (begun, done) = self.taken(step)?;
+            let by_others =
+                self.awaited().map(|event| event.answered).chain(self.quiet_end(step.name, quiet, seen)).chain(seen.taken.clone());
+            let by_others = by_others.map(|at| (at, at, false));
+            let acts = self.acts().map(|act| (act.received, act.answered, true));
+            let mut happened: Vec<_> = acts.chain(by_others).filter(|(_, at, _)| (begun..=done).contains(at)).collect();
+            happened.sort_unstable_by_key(|(_, at, _)| *at);
+            let (mut last, mut after_another, mut sum) = (begun, false, 0.0);
+            for (received, answered, own) in happened {
+                if own && after_another && received > last {
+                    sum += seconds(last, received) - self.asking(last, received);
+                }
+                (last, after_another) = (answered, !own);
+            }
+            Some((step.name.as_str(), sum + seconds(last, done) - self.asking(last, done)))
+        });
+        let within: f64 = within.inspect(told("within")).map(|(_, seconds)| seconds).sum();
+        let before = self.beginnings().into_iter().map(|(step, seconds, _)| (step.name.as_str(), seconds));
+        within + before.inspect(told("before its beginning")).map(|(_, seconds)| seconds).sum::<f64>()
+    }
+
+    /// The seconds between the two in which a question or a dry run of the operator was under way: an apiserver that was told of a
+    /// changed CRD takes its time for the first answer.
+    fn asking(&self, from: Timestamp, to: Timestamp) -> f64 {
+        let followed = |event: &Event| event.verb == "watch" || event.object_ref.subresource == "log";
+        let asked = self.own().filter(|event| !event.is_write() && !followed(event));
+        let asked = asked.map(|event| (event.received.max(from), event.answered.min(to)));
+        let mut asked: Vec<(Timestamp, Timestamp)> = asked.filter(|(received, answered)| received < answered).collect();
+        asked.sort_unstable();
+        let mut counted = from;
+        let mut sum = 0.0;
+        for (received, answered) in asked {
+            sum += seconds(received.max(counted), answered).max(0.0);
+            counted = counted.max(answered);
+        }
+        sum
+    }
+
+    /// What the operator asked the apiserver for while others had to move: in the steps that do little but wait, before, between and after
+    /// its acts, but for what comes right before one, by which it makes sure. Watches and leases aside, and the logs of pods, which
+    /// are followed; it may look for a kind that is not served, for no event tells of that, and reads the vmi again when it has lost
+    /// the lead.
+    pub fn asked_while_waiting(&self) -> Vec<String> {
+        let asks = |event: &&Event| {
+            ["get", "list"].contains(&event.verb.as_str()) && event.object_ref.subresource != "log" && event.response_status.code != 404
+        };
+        let mut asked = Vec::new();
+        for step in OF_MACHINES.into_iter().chain(JUDGED) {
+            let Some((begun, done)) = self.taken(step.step()) else { continue };
+            let acts: Vec<&Event> = self.acts().filter(|act| (begun..=done).contains(&act.answered)).collect();
+            let starts = std::iter::once(begun).chain(acts.iter().map(|act| act.answered));
+            let ends = acts.iter().map(|act| act.received - MAKING_SURE).chain([done]);
+            let waits: Vec<_> = starts.zip(ends).map(|(from, to)| from..to).collect();
+            let asked_then = self.own().filter(asks).filter(|event| waits.iter().any(|waits| waits.contains(&event.received)));
+            asked.extend(asked_then.map(|event| format!("{step}: {}", event.spoken())));
+        }
+        asked
+    }
+}
+
+/// Steps whose work is done in vCenters, where the audit log does not reach.
+fn works_in_vcenters(step: StepName) -> bool {
+    [StepName::PreflightPassed, StepName::TagsAttached, StepName::FolderCreated].contains(&step)
+}
