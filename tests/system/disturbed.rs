@@ -120,12 +120,17 @@ async fn meddled_with(lab: &Lab) -> TestResult {
 }
 
 /// A lab of its own: it ends where it began, but with other machines and other domains.
-pub async fn a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name() -> TestResult {
+pub async fn a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name_between_crowded_vcenters() -> TestResult {
     let lab = Lab::start("native", "there-and-back").await?;
     let result = there_and_back(&lab).await;
     lab.stop().await?;
     result
 }
+
+/// As many virtual machines of others in each vCenter.
+const CROWD: u32 = 10_000;
+/// What both vCenters together may be asked in a move, however many virtual machines they have.
+const MOST_VCENTER_REQUESTS: u64 = 48;
 
 async fn there_and_back(lab: &Lab) -> TestResult {
     let there = Site::of(&lab.record).await?;
@@ -134,6 +139,13 @@ async fn there_and_back(lab: &Lab) -> TestResult {
     operator.while_alive(request::remove(&there)).await?;
     operator.stop().await;
     let Site { source, target, .. } = Site::of(&lab.record).await?;
+    for vcenter in ["a", "b"] {
+        lab.control.post(&format!("/vcenters/{vcenter}/crowd"), &json!({"count": CROWD})).await?;
+    }
     let back = Site { source: target, target: source, ..there };
-    passed(&rehearsal::rehearse(&back, SourceRetirement::Remove, None, &mut View::stderr()).await?.checks)
+    let outcome = rehearsal::rehearse(&back, SourceRetirement::Remove, None, &mut View::stderr()).await?;
+    passed(&outcome.checks)?;
+    let asked = outcome.figures.vcenter_requests;
+    assert!(asked.source + asked.target <= MOST_VCENTER_REQUESTS, "{asked:?}");
+    Ok(())
 }

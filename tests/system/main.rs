@@ -202,7 +202,7 @@ fn all() -> Suite {
     alone!(suite, Depth::Full, disturbed::{
         restarts_of_the_apiserver_and_the_death_of_its_leader_do_not_end_a_move,
         what_others_change_while_machines_are_replaced_is_dealt_with,
-        a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name,
+        a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name_between_crowded_vcenters,
     });
     alone!(suite, Depth::Ci, killed::{killed_after_each_of_its_writes_a_move_is_completed});
     alone!(suite, Depth::Full, killed::{

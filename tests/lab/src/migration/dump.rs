@@ -209,6 +209,13 @@ fn fingerprint(value: &Value) -> String {
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What differs between two objects, a line each that begins with `name`.
+pub fn differences(name: &str, before: &Value, after: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    compare(name, "", before, after, &mut lines);
+    lines
+}
+
 /// Walks into what both have and tells of what only one has or each has otherwise. Something empty is as good as nothing.
 fn compare(name: &str, path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     if before == after || (is_empty(before) && is_empty(after)) {

@@ -1,6 +1,6 @@
 //! The verdict on a move: nothing of the source is in service, the target carries what the source carried, and the rest is as before.
 
-mod cloud_config;
+mod control_plane;
 mod sets;
 
 use kube::api::DynamicObject;
@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use super::dump::Dump;
 use super::verdict::{self, Check, Expected, none, object};
 use super::{Error, NAMESPACE, Site, request};
-use crate::kubernetes::{
-    self, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET,
-};
+use crate::kubernetes::{self, CONFIG_MAP, MACHINE, MACHINE_AUTOSCALER, MACHINE_SET, NODE, PERSISTENT_VOLUME, SECRET};
 use crate::vcenter::Vcenter;
 
 /// The storage driver, of whose volumes those of the source are left.
@@ -51,17 +49,28 @@ pub async fn verdict(site: &Site, before: &Dump) -> Result<Vec<Check>, Error> {
             sets::carried_over(before, &after),
         ),
         Check::new("autoscalers scale the new MachineSets within the bounds of the old", autoscalers(before, &after)),
-        Check::new("the control plane machine set names the target alone", control_plane(site).await?),
-        Check::new("what cloud-provider-config says besides vCenters is as before", cloud_config::rest(before, &after)),
+        Check::new("each failure domain of the target has its share of the MachineSets", sets::spread(&after, &places(site))),
+        Check::new(
+            "the control plane machine set names the target alone, and is as before otherwise",
+            control_plane::moved(before, &after, &site.source, &site.target_domains()),
+        ),
+        Check::new("machines of the control plane are made as before", control_plane::machines(before, &after)),
         Check::new("metadata.json of both vCenters is kept, and what is left is listed", kept(site).await?),
     ];
     let expected = Expected { there: site.targets(), gone: vec![&site.source] };
     checks.extend(verdict::configured(site, &expected, "the target alone").await?);
+    checks.extend(verdict::otherwise_as_before(site, &expected, before, &after)?);
     for (name, kinds) in AS_BEFORE {
         checks.push(Check::new(name, none(&before.difference_of(&after, |kind| kinds.contains(&kind)))));
     }
     checks.extend(verdict::healthy(site).await);
     Ok(checks)
+}
+
+/// Where machines of the target can be, by server and resource pool.
+fn places(site: &Site) -> Vec<(String, String)> {
+    let zones = site.targets().into_iter().flat_map(|target| target.zones.iter().map(move |zone| (target, zone)));
+    zones.map(|(target, zone)| (target.server.clone(), target.resource_pool(zone))).collect()
 }
 
 fn counted(what: &str, found: usize, wanted: usize) -> Result<(), String> {
@@ -91,8 +100,10 @@ fn nodes_of(nodes: &[DynamicObject], machines: &[DynamicObject], before: &Dump) 
     counted("Nodes", nodes.len(), machines.len() + others.len())
 }
 
+/// How many of the cluster's are there; those by which a vCenter is crowded are somebody else's.
 fn virtual_machines(vms: &Value, vcenter: &Vcenter) -> usize {
-    let here = |vm: &&Value| vm["vcenter"] == vcenter.name.as_str() && vm["template"] != true;
+    let others = |vm: &Value| vm["name"].as_str().is_some_and(|name| name.starts_with("synthetic-"));
+    let here = |vm: &&Value| vm["vcenter"] == vcenter.name.as_str() && vm["template"] != true && !others(vm);
     vms.as_array().into_iter().flatten().filter(here).count()
 }
 
@@ -115,22 +126,6 @@ fn autoscalers(before: &Dump, after: &Dump) -> Result<(), String> {
     none(&idle.map(|(name, _)| format!("no MachineSet is marked as scaled by MachineAutoscaler {name}")).collect::<Vec<_>>())?;
     let (old, new) = (bounds(before), bounds(after));
     if old == new { Ok(()) } else { Err(format!("the bounds were {old:?} and are {new:?}")) }
-}
-
-async fn control_plane(site: &Site) -> Result<Result<(), String>, Error> {
-    let set = object(site, CONTROL_PLANE_MACHINE_SET, "openshift-machine-api", "cluster").await?;
-    let template = &set.data["spec"]["template"]["machines_v1beta1_machine_openshift_io"];
-    let domains = template["failureDomains"]["vsphere"].as_array().into_iter().flatten().filter_map(|domain| domain["name"].as_str());
-    let mut found: Vec<&str> = domains.collect();
-    found.sort_unstable();
-    let wanted = site.target_domains();
-    Ok(if found != wanted {
-        Err(format!("its failure domains are {}, wanted are {}", found.join(", "), wanted.join(", ")))
-    } else if template.to_string().contains(&site.source.server) {
-        Err("its template names the source".to_owned())
-    } else {
-        Ok(())
-    })
 }
 
 async fn kept(site: &Site) -> Result<Result<(), String>, Error> {

@@ -1,18 +1,21 @@
 //! The verdict on a growth: what the cluster and the vCenters themselves say, each check with what is wrong where it fails. What it
 //! looks at is looked at after a move too, with other vCenters expected.
 
+mod cloud_config;
 pub mod control_plane;
 mod csi_config;
+mod infrastructure;
 
 use std::time::Duration;
 
 use kube::api::DynamicObject;
 use serde::Serialize;
 use serde_json::{Value, json};
+use vmi_crds::spec::SourceRetirement;
 
 use super::dump::Dump;
 use super::vcenters::{self, Contents};
-use super::{Error, Site, trial};
+use super::{Error, Site, request, trial};
 use crate::cache::Cache;
 use crate::cluster::config;
 use crate::health;
@@ -74,6 +77,7 @@ pub async fn growth(site: &Site, before: &Dump) -> Result<Vec<Check>, Error> {
     let others = none(&before.difference_of(&after, |kind| !rest.contains(&kind)));
     checks.push(Check::new("machines, their sets and checks, and the pools are as before", others));
     checks.push(Check::new("the control plane stays where it is", control_plane::stays(site, before, &after)));
+    checks.extend(otherwise_as_before(site, &expected, before, &after)?);
     // A machine cannot come up where the cluster does not know the place; that it does not would be waited for in vain.
     let tried = match checks.iter().all(|check| check.passed) {
         true => trial::machine_on_the_target(site).await.map_err(|error| error.to_string()),
@@ -105,6 +109,20 @@ pub async fn configured(site: &Site, expected: &Expected<'_>, whom: &str) -> Res
         checks.push(check("the storage driver's configuration names WHOM and the categories of zones", config));
     }
     Ok(checks)
+}
+
+/// Whether where vCenters are listed nothing else has changed.
+pub fn otherwise_as_before(site: &Site, expected: &Expected<'_>, before: &Dump, after: &Dump) -> Result<Vec<Check>, Error> {
+    let asked = request::asked(site, SourceRetirement::Remove)?.spec.failure_domains;
+    let servers: Vec<&str> = expected.there.iter().map(|vcenter| vcenter.server.as_str()).collect();
+    Ok(vec![
+        Check::new("what cloud-provider-config says besides vCenters is as before", cloud_config::rest(before, after)),
+        Check::new("what Infrastructure says besides vCenters and failure domains is as before", infrastructure::rest(before, after)),
+        Check::new(
+            "each failure domain in Infrastructure is as it was or as the vmi asks for it",
+            infrastructure::domains(before, after, &servers, &asked),
+        ),
+    ])
 }
 
 /// Whether the cluster is as well as after its boot. What the operator changed last is still followed by others, who are given

@@ -1,4 +1,4 @@
-//! The cloud configuration before and after a move: other vCenters, and nothing else.
+//! The cloud configuration before and after: other vCenters, and nothing else.
 
 use serde_json::Value;
 
