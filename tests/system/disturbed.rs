@@ -1,5 +1,5 @@
 //! Moves while something else happens: the apiserver restarts, the leader dies, others change what is being moved, a cluster that
-//! was moved is moved again.
+//! grew or was moved is moved again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -134,10 +134,7 @@ const MOST_VCENTER_REQUESTS: u64 = 48;
 
 async fn there_and_back(lab: &Lab) -> TestResult {
     let there = Site::of(&lab.record).await?;
-    passed(&rehearsal::rehearse(&there, SourceRetirement::Remove, None, &mut View::stderr()).await?.checks)?;
-    let mut operator = Operator::start(&there, &Options::default()).await?;
-    operator.while_alive(request::remove(&there)).await?;
-    operator.stop().await;
+    completed_and_removed(&there, SourceRetirement::Remove).await?;
     let Site { source, target, .. } = Site::of(&lab.record).await?;
     for vcenter in ["a", "b"] {
         lab.control.post(&format!("/vcenters/{vcenter}/crowd"), &json!({"count": CROWD})).await?;
@@ -148,4 +145,27 @@ async fn there_and_back(lab: &Lab) -> TestResult {
     let asked = outcome.figures.vcenter_requests;
     assert!(asked.source + asked.target <= MOST_VCENTER_REQUESTS, "{asked:?}");
     Ok(())
+}
+
+/// A migration by a vmi that is gone afterwards, as users leave a cluster between two of them.
+async fn completed_and_removed(site: &Site, source: SourceRetirement) -> TestResult {
+    passed(&rehearsal::rehearse(site, source, None, &mut View::stderr()).await?.checks)?;
+    let mut operator = Operator::start(site, &Options::default()).await?;
+    operator.while_alive(request::remove(site)).await?;
+    operator.stop().await;
+    Ok(())
+}
+
+/// A lab of its own: the thaw after the growth has put the rule back that no vCenter may leave, and the target is there already.
+pub async fn a_legacy_cluster_that_grew_is_moved_off_its_first_vcenter_later() -> TestResult {
+    let lab = Lab::start("legacy-yaml", "grown-then-moved").await?;
+    let result = grown_then_moved(&lab).await;
+    lab.stop().await?;
+    result
+}
+
+async fn grown_then_moved(lab: &Lab) -> TestResult {
+    let site = Site::of(&lab.record).await?;
+    completed_and_removed(&site, SourceRetirement::Keep).await?;
+    passed(&rehearsal::rehearse(&site, SourceRetirement::Remove, None, &mut View::stderr()).await?.checks)
 }

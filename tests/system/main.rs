@@ -203,6 +203,7 @@ fn all() -> Suite {
         restarts_of_the_apiserver_and_the_death_of_its_leader_do_not_end_a_move,
         what_others_change_while_machines_are_replaced_is_dealt_with,
         a_cluster_that_was_moved_is_moved_back_by_another_vmi_of_the_same_name_between_crowded_vcenters,
+        a_legacy_cluster_that_grew_is_moved_off_its_first_vcenter_later,
     });
     alone!(suite, Depth::Ci, killed::{killed_after_each_of_its_writes_a_move_is_completed});
     alone!(suite, Depth::Full, killed::{
