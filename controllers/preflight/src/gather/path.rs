@@ -3,6 +3,7 @@
 
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
+use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend};
 use vmi_kit::Stop;
@@ -44,14 +45,14 @@ pub async fn choose(m: &Migration) -> Result<Chosen, Stop> {
     };
     let described = source.described_in(&infrastructure.data["spec"]);
     let wanted = match described.and_then(|spec| extend(&spec, &vcenters, &domains)) {
-        Ok(Outcome::AlreadyThere) => return Ok(native("Infrastructure already lists the target")),
+        Ok(Outcome::AlreadyThere) => return taken(m, "Infrastructure already lists the target").await,
         Ok(Outcome::Changed(spec)) => spec,
         Err(refused) => {
             return Ok(none(&format!("spec.vcenters and spec.failureDomains cannot be added to Infrastructure: {refused}; correct them")));
         }
     };
     let answer = match m.would_take(INFRASTRUCTURE, &infrastructure, wanted).await? {
-        Ok(()) => return Ok(native("the apiserver accepts the target in Infrastructure, by a dry run")),
+        Ok(()) => return taken(m, "the apiserver accepts the target in Infrastructure, by a dry run").await,
         Err(answer) => answer,
     };
     let legacy = |rules: &str| Chosen {
@@ -71,6 +72,25 @@ pub async fn choose(m: &Migration) -> Result<Chosen, Stop> {
     }
 }
 
+/// The path of a cluster that takes the target as it is.
+async fn taken(m: &Migration, how: &str) -> Result<Chosen, Stop> {
+    // Where nothing is taken away no count goes down.
+    let locked = if m.spec().source_retirement == SourceRetirement::Remove { locked(m).await? } else { None };
+    Ok(until_the_source_has_gone(how, locked))
+}
+
+/// Native, unless a CRD that takes the target now would refuse later, when every machine has moved, that the source goes.
+fn until_the_source_has_gone(how: &str, locked: Option<&str>) -> Chosen {
+    let Some(crd) = locked else { return native(how) };
+    Chosen {
+        path: Some(Path::Legacy),
+        reason: format!(
+            "{how}; but CustomResourceDefinition {crd} would later refuse that the source goes, by a rule that can be taken away for a \
+             while: {COUNT}"
+        ),
+    }
+}
+
 fn native(reason: &str) -> Chosen {
     Chosen { path: Some(Path::Native), reason: reason.to_owned() }
 }
@@ -85,13 +105,18 @@ async fn first_alone(m: &Migration, infrastructure: &DynamicObject, source: &Sou
     if m.would_take(INFRASTRUCTURE, infrastructure, spec).await?.is_err() {
         return Ok(false);
     }
+    Ok(locked(m).await?.is_none())
+}
+
+/// Which of the two live CRDs lets no vCenter come or go.
+async fn locked(m: &Migration) -> Result<Option<&'static str>, Stop> {
     for name in CRDS {
         let crd = CRD.api(&m.cx.client, "").get_opt(name).await?;
         if crd.is_some_and(|crd| crd.data["spec"].to_string().contains(COUNT)) {
-            return Ok(false);
+            return Ok(Some(name));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
 fn causes(answer: &kube::core::Status) -> Vec<(String, String)> {
@@ -124,6 +149,18 @@ fn classify(causes: &[(String, String)]) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cluster_that_has_the_target_and_would_not_let_the_source_go_takes_the_legacy_path() {
+        let how = "Infrastructure already lists the target";
+        let chosen = until_the_source_has_gone(how, Some(CRDS[1]));
+        assert_eq!(chosen.path, Some(Path::Legacy));
+        for words in [how, CRDS[1], COUNT] {
+            assert!(chosen.reason.contains(words), "{words:?} is not in {}", chosen.reason);
+        }
+        let chosen = until_the_source_has_gone(how, None);
+        assert_eq!((chosen.path, chosen.reason.as_str()), (Some(Path::Native), how));
+    }
 
     #[test]
     fn only_rules_that_can_be_taken_away_make_a_path() {
