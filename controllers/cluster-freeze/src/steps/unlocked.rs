@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::Path;
@@ -90,7 +91,7 @@ fn needed(m: &Migration, spec: &Value) -> Result<bool, Stop> {
 fn intended(m: &Migration, spec: &Value) -> Result<Option<Value>, Stop> {
     let list = |value: Value| value.as_array().cloned().unwrap_or_default();
     let outcome = if extended(m) {
-        retract(spec, &m.targets())
+        retract(spec, &leaving(&m.vmi, &m.sources()))
     } else {
         let source = Source::lacking(m, spec).map_err(|why| {
             let text = format!("Infrastructure cluster does not describe the source, and no machine tells: {why}");
@@ -106,6 +107,17 @@ fn intended(m: &Migration, spec: &Value) -> Result<Option<Value>, Stop> {
             let text = format!("Infrastructure cluster cannot be written as intended: {refused}");
             Err(failure("FRZ-003", text, "correct what it names, then resume").into())
         }
+    }
+}
+
+/// Who leaves Infrastructure next: behind the one-way door the sources, which may have done so already; before it the targets, should
+/// what was added be taken back.
+fn leaving<'a>(vmi: &'a VSphereMigrationInfra, sources: &'a [String]) -> Vec<&'a str> {
+    let source_goes = vmi.spec.source_retirement == SourceRetirement::Remove && vmi.seen().one_way_at.is_some();
+    if source_goes {
+        sources.iter().map(String::as_str).collect()
+    } else {
+        vmi.spec.vcenters.iter().map(|vcenter| vcenter.server.as_str()).collect()
     }
 }
 
@@ -169,4 +181,34 @@ async fn dry_run(m: &Migration) -> Result<Seen<Change>, Stop> {
 fn unlocked(m: &Migration, how: &str) -> Seen<Change> {
     let not_installed = LOCKED.iter().filter(|(name, _)| m.get(CRD, "", name).is_none()).map(|(name, _)| format!("; {name}: NotInstalled"));
     Seen::done("Unlocked", std::iter::once(how.to_owned()).chain(not_installed).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_hold_that_is_taken_again_behind_the_door_tries_the_sources_removal_and_not_that_of_the_only_vcenter_left() {
+        let vmi = |retirement: &str, one_way: Value| -> VSphereMigrationInfra {
+            serde_json::from_value(json!({
+                "apiVersion": "config.openshift.io/v1alpha1", "kind": "VSphereMigrationInfra", "metadata": {"name": "m"},
+                "spec": {"vcenters": [{"server": "b", "datacenters": ["dc"]}], "failureDomains": [], "credentialsSecret": {"name": "x"},
+                    "sourceRetirement": retirement},
+                "status": {"oneWayAt": one_way},
+            }))
+            .unwrap()
+        };
+        let (then, source) = (json!("2026-01-31T12:00:00Z"), ["a".to_owned()]);
+        let listed = |servers: &[&str]| {
+            let vcenters: Vec<Value> = servers.iter().map(|server| json!({"server": server})).collect();
+            json!({"platformSpec": {"type": "VSphere", "vsphere": {"vcenters": vcenters, "failureDomains": []}}})
+        };
+        let behind = vmi("Remove", then.clone());
+        assert_eq!(retract(&listed(&["b"]), &leaving(&behind, &source)), Ok(Outcome::AlreadyThere));
+        assert_eq!(retract(&listed(&["a", "b"]), &leaving(&behind, &source)), Ok(Outcome::Changed(listed(&["b"]))));
+        assert_eq!(leaving(&vmi("Remove", Value::Null), &source), ["b"], "before the door it may yet be taken back");
+        assert_eq!(leaving(&vmi("Keep", then), &source), ["b"], "the source stays");
+    }
 }
