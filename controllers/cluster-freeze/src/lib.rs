@@ -66,9 +66,52 @@ impl Controller for ClusterFreeze {
         wake = sooner(wake, take(&ClusterThawed, m, report).await?);
         if report.condition_is(StepName::ClusterThawed.as_str(), "True") {
             for hold in HOLDS {
-                report.condition(hold.as_str(), "False", "Thawed", "was held while the migration lasted and is released");
+                released(hold, report);
             }
         }
         Ok(wake)
+    }
+}
+
+/// Says that the hold is released, also of one that others had taken away meanwhile: nothing is left to be mended of that.
+fn released(hold: StepName, report: &mut Report) {
+    let message = "was held while the migration lasted and is released";
+    report.condition(hold.as_str(), "False", "Thawed", message);
+    let entry = report.step(hold);
+    if entry.state != StepState::Done {
+        entry.state = StepState::Done;
+        entry.finished_at = Some(Report::now());
+        message.clone_into(&mut entry.message);
+    }
+    entry.failure = None;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use serde_json::json;
+    use vmi_crds::VSphereMigrationInfra;
+    use vmi_kit::failure;
+
+    use super::*;
+
+    #[test]
+    fn a_hold_that_was_taken_away_fails_no_more_once_everything_is_released() {
+        let vmi: VSphereMigrationInfra = serde_json::from_value(json!({
+            "apiVersion": "config.openshift.io/v1alpha1", "kind": "VSphereMigrationInfra", "metadata": {"name": "m"},
+            "spec": {"vcenters": [], "failureDomains": [], "credentialsSecret": {"name": "x"}, "sourceRetirement": "Keep"},
+        }))
+        .unwrap();
+        let mut report = Report::of(&vmi, ClusterFreeze::NAME, &[]);
+        let entry = report.step(StepName::ClusterVersionFrozen);
+        entry.state = StepState::Failed;
+        entry.failure = Some(failure("FRZ-001", "somebody scaled it up", "find out who"));
+        "somebody scaled it up".clone_into(&mut entry.message);
+        released(StepName::ClusterVersionFrozen, &mut report);
+        let entry = report.step(StepName::ClusterVersionFrozen);
+        assert_eq!((entry.state, entry.failure.is_none()), (StepState::Done, true));
+        assert!(!entry.message.contains("scaled it up"), "{}", entry.message);
+        assert_eq!(report.reason(StepName::ClusterVersionFrozen.as_str()), Some("Thawed"));
     }
 }
