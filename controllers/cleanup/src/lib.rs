@@ -22,7 +22,7 @@ mod users;
 use vmi_crds::graph::Controller as Name;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CONTROLLER_CONFIG, INFRASTRUCTURE, MACHINE, MACHINE_SET,
-    PERSISTENT_VOLUME, SECRET,
+    NODE, PERSISTENT_VOLUME, SECRET,
 };
 use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_site::{credentials, followers};
@@ -62,6 +62,7 @@ pub const TOUCHES: &[Touch] = &[
     reads(MACHINE).within(MACHINES),
     reads(MACHINE_SET).within(MACHINES).writes(&["delete"]),
     reads(CONTROL_PLANE_MACHINE_SET).within(MACHINES),
+    reads(NODE),
     reads(PERSISTENT_VOLUME),
 ];
 

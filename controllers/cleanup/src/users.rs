@@ -1,11 +1,14 @@
-//! Who still names the source: machines, their sets and the control plane's set.
+//! Who still names the source: machines, their sets and the control plane's set; and nodes on it that no machine stands for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::Value;
-use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_SET};
+use serde_json::{Value, json};
+use vmi_intent::nodes::is_made_by_hand;
+use vmi_intent::places::off_the_source;
+use vmi_kit::kind::{CONTROL_PLANE_MACHINE_SET, MACHINE, MACHINE_SET, NODE};
 use vmi_steps::Migration;
 
 use crate::MACHINES;
@@ -17,6 +20,9 @@ pub struct Users<'a> {
     machines: Vec<Arc<DynamicObject>>,
     sets: Vec<Arc<DynamicObject>>,
     control_plane: Option<Arc<DynamicObject>>,
+    nodes: Vec<Arc<DynamicObject>>,
+    /// Regions and zones of the failure domains to come.
+    to_come: Vec<(String, String)>,
     /// Infrastructure's spec.
     infrastructure: &'a Value,
     /// The source's vCenters.
@@ -30,6 +36,8 @@ impl<'a> Users<'a> {
             machines: m.list(MACHINE, MACHINES),
             sets: m.list(MACHINE_SET, MACHINES),
             control_plane: m.get(CONTROL_PLANE_MACHINE_SET, MACHINES, "cluster"),
+            nodes: m.list(NODE, ""),
+            to_come: m.spec().failure_domains.iter().map(|domain| (domain.region.clone(), domain.zone.clone())).collect(),
             infrastructure,
             servers: m.sources(),
         }
@@ -62,7 +70,18 @@ impl<'a> Users<'a> {
         let sets = self.source_sets().filter(|set| self.has_machines(set));
         found.extend(sets.map(|set| format!("MachineSet {}", set.name_any())));
         found.extend(self.control_plane_domains());
+        found.extend(self.made_by_hand());
         found
+    }
+
+    /// Virtual machines on the source that nobody moves.
+    fn made_by_hand(&self) -> impl Iterator<Item = String> {
+        let of_machines: BTreeSet<&str> =
+            self.machines.iter().filter_map(|machine| machine.data.pointer("/status/nodeRef/name").and_then(Value::as_str)).collect();
+        let to_come = self.to_come.iter().map(|(region, zone)| (region.as_str(), zone.as_str()));
+        let places = off_the_source(self.infrastructure, &self.servers, to_come);
+        let strays = self.nodes.iter().filter(move |node| is_made_by_hand(&json!(node.as_ref()), &of_machines, &places));
+        strays.map(|node| format!("Node {}, which no Machine stands for: drain and delete it", node.name_any()))
     }
 
     /// Failure domains of the control plane machine set that are the source's or are not known at all.
@@ -117,6 +136,12 @@ mod tests {
         object(&json!({"metadata": {"name": "cluster"}, "spec": {"template": {"machines_v1beta1_machine_openshift_io": template}}}))
     }
 
+    fn users(infrastructure: &Value) -> Users<'_> {
+        let to_come = vec![("region-b".to_owned(), "zone-b".to_owned())];
+        let (machines, sets, nodes, servers) = (Vec::new(), Vec::new(), Vec::new(), vec!["a".to_owned()]);
+        Users { machines, sets, control_plane: None, nodes, to_come, infrastructure, servers }
+    }
+
     fn infrastructure() -> Value {
         json!({"platformSpec": {"vsphere": {"failureDomains": [{"name": "fd-a", "server": "a"}, {"name": "fd-b", "server": "b"}]}}})
     }
@@ -127,7 +152,7 @@ mod tests {
         let sets =
             vec![set("one", "a", &json!(1)), set("unsaid", "a", &Value::Null), set("new", "b", &json!(3)), set("old", "a", &json!(0))];
         let infrastructure = infrastructure();
-        let mut users = Users { machines, sets, control_plane: None, infrastructure: &infrastructure, servers: vec!["a".to_owned()] };
+        let mut users = Users { machines, sets, ..users(&infrastructure) };
         assert_eq!(users.in_the_way(), ["Machine old", "MachineSet one", "MachineSet unsaid", "MachineSet old"]);
         assert!(users.empty_set().is_none());
         users.machines.pop();
@@ -145,14 +170,25 @@ mod tests {
             (&["gone"], "", vec!["ControlPlaneMachineSet cluster with failure domain gone"]),
             (&[], "a", vec!["ControlPlaneMachineSet cluster with its template"]),
         ] {
-            let users = Users {
-                machines: Vec::new(),
-                sets: Vec::new(),
-                control_plane: Some(control_plane(domains, server)),
-                infrastructure: &infrastructure,
-                servers: vec!["a".to_owned()],
-            };
+            let users = Users { control_plane: Some(control_plane(domains, server)), ..users(&infrastructure) };
             assert_eq!(users.in_the_way(), expected, "{domains:?} {server}");
         }
+    }
+
+    #[test]
+    fn a_node_that_no_machine_stands_for_is_in_the_way_unless_it_is_on_a_vcenter_that_stays() {
+        let mut infrastructure = infrastructure();
+        let staying = json!({"name": "fd-c", "server": "c", "region": "region-c", "zone": "zone-c"});
+        infrastructure["platformSpec"]["vsphere"]["failureDomains"].as_array_mut().unwrap().push(staying);
+        let node = |name: &str, letter: &str| {
+            let (region, zone) = (format!("region-{letter}"), format!("zone-{letter}"));
+            let labels = json!({"topology.kubernetes.io/region": region, "topology.kubernetes.io/zone": zone});
+            object(&json!({"metadata": {"name": name, "labels": labels}, "spec": {"providerID": "vsphere://1"}}))
+        };
+        let metal = object(&json!({"metadata": {"name": "metal"}, "spec": {}}));
+        let nodes = vec![node("by-hand", "a"), node("moved", "a"), node("new", "b"), node("stays", "c"), metal];
+        let machine = object(&json!({"metadata": {"name": "m"}, "spec": {}, "status": {"nodeRef": {"name": "moved"}}}));
+        let users = Users { machines: vec![machine], nodes, ..users(&infrastructure) };
+        assert_eq!(users.in_the_way(), ["Node by-hand, which no Machine stands for: drain and delete it"]);
     }
 }

@@ -8,6 +8,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 use vmi_crds::spec::{FailureDomain, VSphereMigrationInfraSpec};
 use vmi_crds::status::Path;
+use vmi_intent::places::off_the_source;
 use vmi_intent::secret::Data;
 
 /// An object as the cache has it.
@@ -233,6 +234,12 @@ impl Facts {
     pub fn listed_servers(&self) -> Vec<&str> {
         let vcenters = self.infrastructure("/spec/platformSpec/vsphere/vcenters").as_array();
         vcenters.into_iter().flatten().filter_map(|vcenter| vcenter["server"].as_str()).collect()
+    }
+
+    /// Where nodes may be without being on the source, each a region and its zone.
+    pub fn off_the_source(&self) -> Vec<(&str, &str)> {
+        let to_come = self.spec.failure_domains.iter().map(|domain| (domain.region.as_str(), domain.zone.as_str()));
+        off_the_source(self.infrastructure("/spec"), &self.sources, to_come)
     }
 
     /// The targets.

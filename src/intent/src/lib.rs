@@ -7,6 +7,7 @@ pub mod credentials_requests;
 pub mod infrastructure;
 pub mod machine_sets;
 pub mod nodes;
+pub mod places;
 pub mod provider;
 pub mod secret;
 pub mod source_domain;

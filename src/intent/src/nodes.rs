@@ -1,11 +1,16 @@
 //! Which nodes are vSphere's. Bare-metal hosts may stand beside them in a vSphere cluster; the migration leaves those alone.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 const PLATFORM: &str = "node.openshift.io/platform-type";
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 const MACHINE: &str = "machine.openshift.io/machine";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+/// Region and zone of a node, as the cloud controller manager says.
+const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -45,6 +50,15 @@ pub fn class(node: &Value) -> Class {
     }
 }
 
+/// Whether the node is a virtual machine that somebody made by hand, so that nobody moves it, and is in none of these places, each a
+/// region and its zone. `of_machines` are the nodes that Machines name.
+pub fn is_made_by_hand(node: &Value, of_machines: &BTreeSet<&str>, places: &[(&str, &str)]) -> bool {
+    let name = node.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let [region, zone] = TOPOLOGY.map(|key| node.pointer("/metadata/labels").and_then(|labels| labels.get(key)).and_then(Value::as_str));
+    let elsewhere = region.zip(zone).is_some_and(|place| places.contains(&place));
+    class(node) == Class::Vsphere && !of_machines.contains(name) && !elsewhere
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +94,22 @@ mod tests {
     #[test]
     fn a_node_without_labels_and_annotations_at_all_is_bare_metal() {
         assert_eq!(class(&json!({"metadata": {"name": "host-1"}, "spec": {}})), Class::BareMetal);
+    }
+
+    #[test]
+    fn a_virtual_machine_without_a_machine_is_made_by_hand_wherever_it_is_not_known_to_be_elsewhere() {
+        let node = |id: &str, labels: Value| json!({"metadata": {"name": "n", "labels": labels}, "spec": {"providerID": id}});
+        let at = |region: &str, zone: &str| json!({TOPOLOGY[0]: region, TOPOLOGY[1]: zone});
+        let (vm, places, nobody) = ("vsphere://1", [("region-b", "zone-b")], BTreeSet::new());
+        for (node, of_machines, by_hand) in [
+            (node(vm, json!({})), &nobody, true),
+            (node(vm, at("region-a", "zone-a")), &nobody, true),
+            (node(vm, at("region-a", "zone-b")), &nobody, true),
+            (node(vm, at("region-b", "zone-b")), &nobody, false),
+            (node(vm, json!({})), &BTreeSet::from(["n"]), false),
+            (node("", json!({})), &nobody, false),
+        ] {
+            assert_eq!(is_made_by_hand(&node, of_machines, &places), by_hand, "{node}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::objects::{label, name};
 
 const REGION: &str = "machine.openshift.io/region";
 const ZONE: &str = "machine.openshift.io/zone";
-const ROLE: &str = "machine.openshift.io/cluster-api-machine-role";
+pub(super) const ROLE: &str = "machine.openshift.io/cluster-api-machine-role";
 /// Labels that only vSphere's nodes have.
 const TELL_VSPHERE: [&str; 2] = ["node.kubernetes.io/instance-type", "node.openshift.io/platform-type"];
 /// By this its operator says on a MachineSet which MachineAutoscaler looks after it.
@@ -204,7 +204,7 @@ fn volumes(facts: &Facts) -> Finding {
 }
 
 /// The first ones, and how many more there are.
-fn few(mut lines: Vec<String>) -> Vec<String> {
+pub(super) fn few(mut lines: Vec<String>) -> Vec<String> {
     let rest = lines.len().saturating_sub(NAMED);
     if rest > 0 {
         lines.truncate(NAMED);

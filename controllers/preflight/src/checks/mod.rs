@@ -13,6 +13,7 @@ mod operators;
 pub(crate) mod sample;
 mod templates;
 mod topology;
+mod unmoved;
 mod vcenters;
 
 use vmi_crds::status::{Check as Reported, CheckResult};
@@ -75,6 +76,7 @@ const THEMES: &[&[Check]] = &[
     topology::CHECKS,
     templates::CHECKS,
     machines::CHECKS,
+    unmoved::CHECKS,
     history::CHECKS,
 ];
 
