@@ -5,8 +5,9 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_intent::cloud_config::{REGION_CATEGORY, ZONE_CATEGORY};
+use vmi_intent::places::off_the_source;
 use vmi_intent::source_domain;
-use vmi_intent::volumes::{is_in_one_of, of_vsphere};
+use vmi_intent::volumes::left_behind;
 use vmi_kit::kind::PERSISTENT_VOLUME;
 use vmi_steps::Migration;
 use vmi_steps::saved::OWNER;
@@ -47,9 +48,13 @@ pub fn map(m: &Migration, former: Option<&DynamicObject>) -> Value {
     })
 }
 
-/// PersistentVolumes of vSphere that no failure domain of the target has: the source's, which `volumes: Ignore` left.
+/// PersistentVolumes of vSphere that no failure domain of the target has, nor one of a vCenter that stays: the source's, which
+/// `volumes: Ignore` left.
 pub fn volumes(m: &Migration) -> Vec<Volume> {
-    let places: Vec<(&str, &str)> = m.spec().failure_domains.iter().map(|domain| (domain.region.as_str(), domain.zone.as_str())).collect();
+    let to_come = m.spec().failure_domains.iter().map(|domain| (domain.region.as_str(), domain.zone.as_str()));
+    let (infrastructure, sources) = (m.infrastructure(), m.sources());
+    let spec = infrastructure.as_ref().map_or(&Value::Null, |infrastructure| &infrastructure.data["spec"]);
+    let places = off_the_source(spec, &sources, to_come);
     let mut found: Vec<Volume> = m.list(PERSISTENT_VOLUME, "").iter().filter_map(|volume| Volume::left(volume, &places)).collect();
     found.sort_by(|one, other| (&one.called, &one.name).cmp(&(&other.called, &other.name)));
     found
@@ -66,7 +71,7 @@ pub struct Volume {
 impl Volume {
     fn left(volume: &DynamicObject, places: &[(&str, &str)]) -> Option<Self> {
         let (name, spec) = (volume.name_any(), &volume.data["spec"]);
-        let called = of_vsphere(spec, &name).filter(|_| !is_in_one_of(spec, places))?;
+        let called = left_behind(spec, &name, places)?;
         Some(Self { called, name, spec: spec.clone() })
     }
 

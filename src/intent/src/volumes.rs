@@ -13,6 +13,11 @@ pub fn of_vsphere(spec: &Value, name: &str) -> Option<String> {
     ours.then_some(called)
 }
 
+/// A volume of vSphere that can be used elsewhere than in these places, called by its claim: it stays behind when the source leaves.
+pub fn left_behind(spec: &Value, name: &str, places: &[(&str, &str)]) -> Option<String> {
+    of_vsphere(spec, name).filter(|_| !is_in_one_of(spec, places))
+}
+
 /// Whether the volume can be used only in one of these places, each a region and its zone. Zones alone do not tell: another region's
 /// may have the same name.
 pub fn is_in_one_of(spec: &Value, places: &[(&str, &str)]) -> bool {
@@ -66,5 +71,12 @@ mod tests {
             assert_eq!(is_in_one_of(&volume(labels), &places), here, "{labels:?}");
         }
         assert!(!is_in_one_of(&json!({}), &places), "one that may be anywhere");
+        let on = |labels: &[(&str, &str)]| {
+            let mut spec = volume(labels);
+            spec["csi"] = json!({"driver": "csi.vsphere.vmware.com"});
+            left_behind(&spec, "pv-1", &places)
+        };
+        assert_eq!(on(&[("region", "region-b"), ("zone", "zone-b")]), None, "a volume of a vCenter that stays is not left behind");
+        assert!(on(&[("region", "region-a"), ("zone", "zone-a")]).is_some());
     }
 }

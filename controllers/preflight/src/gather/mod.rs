@@ -13,7 +13,8 @@ use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 use vmi_crds::spec::{State, VSphereMigrationInfraSpec};
 use vmi_crds::status::Path;
-use vmi_intent::volumes::of_vsphere;
+use vmi_intent::places::off_the_source;
+use vmi_intent::volumes::left_behind;
 use vmi_kit::Stop;
 use vmi_kit::kind::{
     CLUSTER_CSI_DRIVER, CLUSTER_OPERATOR, CLUSTER_VERSION, CONFIG_MAP, CONTROL_PLANE_MACHINE_SET, CREDENTIALS_REQUEST, DAEMON_SET,
@@ -143,14 +144,18 @@ fn abandoned(m: &Migration) -> Vec<(String, String)> {
     .collect()
 }
 
+/// Volumes on the source.
 async fn volumes(m: &Migration) -> Result<Vec<String>, Stop> {
+    let (infrastructure, sources) = (m.infrastructure(), m.sources());
+    let spec = infrastructure.as_ref().map_or(&Value::Null, |infrastructure| &infrastructure.data["spec"]);
+    let to_come = m.spec().failure_domains.iter().map(|domain| (domain.region.as_str(), domain.zone.as_str()));
+    let places = off_the_source(spec, &sources, to_come);
     let api = PERSISTENT_VOLUME.api(&m.cx.client, "");
     let mut found = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
     loop {
         let list = api.list(&page).await?;
-        found
-            .extend(list.items.iter().filter_map(|object| of_vsphere(object.data.get("spec").unwrap_or(&Value::Null), &object.name_any())));
+        found.extend(list.items.iter().filter_map(|volume| left_behind(&volume.data["spec"], &volume.name_any(), &places)));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
             None => break,
