@@ -228,7 +228,9 @@ fn still_named(m: &Migration, infrastructure: &DynamicObject, decision: &Decisio
         let named = servers.iter().filter(|server| topology::names(&config, server));
         found.extend(named.map(|server| format!("the CSI driver operator has yet to take {server} out of Secret {namespace}/{name}")));
     }
-    found.extend(Users::of(m, spec).in_the_way());
+    let users = Users::of(m, spec);
+    found.extend(users.in_the_way());
+    found.extend(users.being_deleted());
     found
 }
 

@@ -58,9 +58,22 @@ impl<'a> Users<'a> {
         set.data["spec"]["replicas"].as_i64() != Some(0) || self.machines.iter().any(of_set)
     }
 
-    /// A set of the source that makes no machines and has none: nothing but a template is left of it.
+    fn empty_sets(&self) -> impl Iterator<Item = &Arc<DynamicObject>> {
+        self.source_sets().filter(|set| !self.has_machines(set))
+    }
+
+    /// A set of the source that makes no machines and has none: nothing but a template is left of it. Nobody has deleted it yet.
     pub fn empty_set(&self) -> Option<Arc<DynamicObject>> {
-        self.source_sets().find(|set| !self.has_machines(set)).cloned()
+        self.empty_sets().find(|set| set.metadata.deletion_timestamp.is_none()).cloned()
+    }
+
+    /// Sets like that which were deleted and are still there, and what keeps them.
+    pub fn being_deleted(&self) -> impl Iterator<Item = String> {
+        let deleted = self.empty_sets().filter(|set| set.metadata.deletion_timestamp.is_some());
+        deleted.map(|set| {
+            let kept = if set.finalizers().is_empty() { String::new() } else { format!(", kept by {}", set.finalizers().join(", ")) };
+            format!("MachineSet {} is being deleted{kept}", set.name_any())
+        })
     }
 
     /// Those that would lose the ground under their feet if the source went, by name.
@@ -190,5 +203,20 @@ mod tests {
         let machine = object(&json!({"metadata": {"name": "m"}, "spec": {}, "status": {"nodeRef": {"name": "moved"}}}));
         let users = Users { machines: vec![machine], nodes, ..users(&infrastructure) };
         assert_eq!(users.in_the_way(), ["Node by-hand, which no Machine stands for: drain and delete it"]);
+    }
+
+    #[test]
+    fn an_empty_set_that_a_finalizer_keeps_is_deleted_once_and_then_named_with_what_keeps_it() {
+        let mut kept = set("kept", "a", &json!(0)).as_ref().clone();
+        kept.metadata.finalizers = Some(vec!["example.com/backup".to_owned()]);
+        let infrastructure = infrastructure();
+        let mut users = Users { sets: vec![Arc::new(kept.clone())], ..users(&infrastructure) };
+        assert_eq!(users.empty_set().map(|set| set.name_any()).as_deref(), Some("kept"));
+        assert_eq!(users.being_deleted().count(), 0);
+        kept.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-31T12:00:00Z")).unwrap();
+        users.sets = vec![Arc::new(kept)];
+        assert!(users.empty_set().is_none(), "deleting it again brings nothing");
+        assert_eq!(users.being_deleted().collect::<Vec<_>>(), ["MachineSet kept is being deleted, kept by example.com/backup"]);
+        assert!(users.in_the_way().is_empty(), "it makes no machines");
     }
 }
