@@ -22,6 +22,8 @@ use crate::{CLOUD_CONFIG, planning, topology};
 
 /// Where the source's description is saved before it goes.
 pub const SAVED: &str = "source";
+/// Under which step 7 saved Infrastructure, and what it wrote of the source.
+const BEFORE: &str = "infrastructure";
 /// How the policies say that a machine, a set or the control plane's set still names a failure domain.
 const IN_USE: &str = "still in use";
 
@@ -64,7 +66,8 @@ impl Step for SourceDetached {
         if m.saved(SAVED).is_none() {
             return todo(Act::Save(description));
         }
-        if let (Some(_), Some((driver, patch))) = (&next, categories(m, spec, &servers)) {
+        // Also where somebody else has taken the source out of Infrastructure already.
+        if let Some((driver, patch)) = categories(m, spec, &servers) {
             return todo(Act::Categories(driver, patch));
         }
         if let Some(next) = next {
@@ -209,24 +212,65 @@ fn of_source(item: &Value, servers: &[&str]) -> bool {
 
 /// The source as Infrastructure describes it, for those who clean up in it later.
 fn described(m: &Migration, spec: &Value, servers: &[&str]) -> Value {
-    let own = |list| items(spec, list).filter(|item| of_source(item, servers)).cloned().collect::<Vec<_>>();
-    json!({
-        "vcenters": own("vcenters"), "failureDomains": own("failureDomains"),
-        "categoriesNamed": categories(m, spec, servers).is_some(),
-    })
+    let mut description = lists(spec, m.saved(BEFORE).as_ref(), servers);
+    description["categoriesNamed"] = categories(m, spec, servers).is_some().into();
+    description
+}
+
+/// The source's vCenters and failure domains; those that Infrastructure does not list, for somebody else took them out, as it did or
+/// was made to before the migration changed it.
+fn lists(spec: &Value, before: Option<&Value>, servers: &[&str]) -> Value {
+    let before = before.unwrap_or(&Value::Null);
+    let own = |list: &str, key: &str| {
+        let saved = [&before["before"][list], &before["source"][list]].into_iter().filter_map(Value::as_array).flatten();
+        let mut found: Vec<&Value> = Vec::new();
+        for item in items(spec, list).chain(saved).filter(|item| of_source(item, servers)) {
+            if found.iter().all(|known| known[key] != item[key]) {
+                found.push(item);
+            }
+        }
+        json!(found)
+    };
+    json!({"vcenters": own("vcenters", "server"), "failureDomains": own("failureDomains", "name")})
 }
 
 fn words(description: &Value, spec: &Value, servers: &[&str]) -> Vec<String> {
-    let list = |name: &str| description[name].as_array().cloned().unwrap_or_default();
+    let list = |name| items(spec, name).filter(|item| of_source(item, servers));
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
     let mut words = Vec::new();
     if description["categoriesNamed"] == true {
         words.push(format!("ClusterCSIDriver {}: topologyCategories are named, since one failure domain is left", topology::DRIVER));
     }
-    words.extend(list("vcenters").iter().map(|item| format!("Infrastructure cluster: vCenter {} goes", text(item, "server"))));
-    words.extend(list("failureDomains").iter().map(|item| format!("Infrastructure cluster: failure domain {} goes", text(item, "name"))));
+    words.extend(list("vcenters").map(|item| format!("Infrastructure cluster: vCenter {} goes", text(item, "server"))));
+    words.extend(list("failureDomains").map(|item| format!("Infrastructure cluster: failure domain {} goes", text(item, "name"))));
     if let Some((name, _)) = infrastructure::cloud_config(spec) {
         words.push(format!("ConfigMap {CLOUD_CONFIG}/{name}: {} goes", servers.join(", ")));
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vsphere(servers: &[&str]) -> Value {
+        let vcenters: Vec<Value> = servers.iter().map(|server| json!({"server": server})).collect();
+        let domains: Vec<Value> = servers.iter().map(|server| json!({"name": format!("fd-{server}"), "server": server})).collect();
+        json!({"vcenters": vcenters, "failureDomains": domains})
+    }
+
+    #[test]
+    fn a_source_that_somebody_else_took_out_of_infrastructure_is_described_as_it_was_before() {
+        let listed = |servers: &[&str]| json!({"platformSpec": {"vsphere": vsphere(servers)}});
+        let saved = |before: Value, source: Value| json!({"before": before, "source": source});
+        let nothing = || json!({"vcenters": [], "failureDomains": []});
+        for (spec, before, known) in [
+            (listed(&["a", "b"]), Some(saved(vsphere(&["a"]), nothing())), vsphere(&["a"])),
+            (listed(&["b"]), Some(saved(vsphere(&["a"]), nothing())), vsphere(&["a"])),
+            (listed(&["b"]), Some(saved(Value::Null, vsphere(&["a"]))), vsphere(&["a"])),
+            (listed(&["b"]), None, nothing()),
+        ] {
+            assert_eq!(lists(&spec, before.as_ref(), &["a"]), known, "{spec} {before:?}");
+        }
+    }
 }
