@@ -8,6 +8,10 @@ pub const NAME: &str = "migration-source";
 pub const REGION: &str = "migration-region";
 pub const ZONE: &str = "migration-zone";
 
+/// What to do where no machine tells it.
+pub const BY_HAND: &str =
+    "list the source's vCenter and a failure domain that is the master's, letter by letter, in Infrastructure by hand";
+
 /// The failure domain by the machine's provider spec; an error names the field that does not tell.
 pub fn failure_domain(provider: &Value) -> Result<Value, String> {
     let text = |pointer: &str| {

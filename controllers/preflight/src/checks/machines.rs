@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vmi_crds::spec::{SourceRetirement, Volumes};
 use vmi_intent::nodes::{Class, class};
 use vmi_intent::provider::differences;
-use vmi_intent::source_domain::failure_domain;
+use vmi_intent::source_domain::{BY_HAND, failure_domain};
 
 use super::{Check, Finding, Weight, noted_or, unasked, wrong_or};
 use crate::facts::{Facts, Object};
@@ -105,7 +105,10 @@ fn masters(facts: &Facts) -> Finding {
     if domains.is_empty() {
         match failure_domain(&place(first)) {
             Ok(domain) => domains.push(domain),
-            Err(why) => return Finding::Wrong(vec![format!("Machine {}: no failure domain can be told from it: {why}", name(first))]),
+            Err(why) => {
+                let line = format!("Machine {}: no failure domain can be told from it: {why}; {BY_HAND}", name(first));
+                return Finding::Wrong(vec![line]);
+            }
         }
     }
     domains.retain(|domain| facts.sources.iter().any(|source| domain["server"] == source.as_str()));

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use vmi_crds::spec::SourceRetirement;
 use vmi_crds::status::Path;
 use vmi_intent::infrastructure::{Outcome, extend};
+use vmi_intent::source_domain::BY_HAND;
 use vmi_kit::Stop;
 use vmi_kit::kind::{CRD, INFRASTRUCTURE};
 use vmi_site::source::Source;
@@ -41,7 +42,7 @@ pub async fn choose(m: &Migration) -> Result<Chosen, Stop> {
     );
     let source = match Source::lacking(m, &infrastructure.data["spec"]) {
         Ok(source) => source,
-        Err(why) => return Ok(none(&format!("Infrastructure does not describe the source, and no machine tells: {why}"))),
+        Err(why) => return Ok(untold(&why)),
     };
     let described = source.described_in(&infrastructure.data["spec"]);
     let wanted = match described.and_then(|spec| extend(&spec, &vcenters, &domains)) {
@@ -93,6 +94,11 @@ fn until_the_source_has_gone(how: &str, locked: Option<&str>) -> Chosen {
 
 fn native(reason: &str) -> Chosen {
     Chosen { path: Some(Path::Native), reason: reason.to_owned() }
+}
+
+/// Of a source that neither Infrastructure nor a machine describes.
+fn untold(why: &str) -> Chosen {
+    none(&format!("Infrastructure does not describe the source, and no machine tells: {why}; {BY_HAND}"))
 }
 
 fn none(reason: &str) -> Chosen {
@@ -160,6 +166,13 @@ mod tests {
         }
         let chosen = until_the_source_has_gone(how, None);
         assert_eq!((chosen.path, chosen.reason.as_str()), (Some(Path::Native), how));
+    }
+
+    #[test]
+    fn a_source_that_nothing_describes_is_refused_with_what_to_do() {
+        let chosen = untold("Machine m-0: its resource pool is empty");
+        assert_eq!(chosen.path, None);
+        assert!(chosen.reason.ends_with(&format!("its resource pool is empty; {BY_HAND}")), "{}", chosen.reason);
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn a_master_that_is_in_no_failure_domain_is_refused_with_what_differs() {
     );
     says(&judged(true, pool, "datastore-a"), &["datastore is \"datastore-a\", the domain says \"/dc-a/datastore/datastore-a\""]);
     says(&judged(false, pool, "datastore-a"), &["nearest is migration-source: datastore is \"datastore-a\""]);
-    says(&judged(false, "", datastore), &["no failure domain can be told from it", "resourcePool is empty"]);
+    says(&judged(false, "", datastore), &["no failure domain can be told from it", "resourcePool is empty", "in Infrastructure by hand"]);
     says(&judged(true, pool.trim_start_matches('/'), datastore), &["resourcePool is \"dc-a/host/cluster-a/Resources\""]);
 }
 
