@@ -1,6 +1,8 @@
 //! What is left on purpose, and the commands that remove it: in vCenter nobody can tell whether others use it, and in the cluster it
 //! may still be wanted. Every command can be pasted into a shell as it stands.
 
+use std::collections::BTreeSet;
+
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -12,8 +14,9 @@ use vmi_kit::kind::PERSISTENT_VOLUME;
 use vmi_steps::Migration;
 use vmi_steps::saved::OWNER;
 
+use crate::earlier::{CLAIM, IN_CLUSTER, IN_VCENTER};
 use crate::shell::{joined, quoted};
-use crate::{detach, metadata, topology};
+use crate::{detach, earlier, metadata, topology};
 
 /// The key in the ConfigMap.
 pub const FILE: &str = "leftovers.txt";
@@ -39,8 +42,7 @@ pub fn map(m: &Migration, former: Option<&DynamicObject>) -> Value {
     });
     // What an earlier migration left in a vCenter that the cluster is back on is in use again.
     let earlier = former.and_then(|map| map.data["data"][FILE].as_str());
-    let earlier = earlier.filter(|text| !m.targets().iter().any(|server| text.contains(server)));
-    let text = earlier.map_or_else(|| text.clone(), |earlier| format!("{text}\n# from an earlier migration\n{earlier}"));
+    let text = earlier::followed_by(&text, earlier, &m.targets());
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"namespace": m.cx.namespace, "name": map_name(&m.name()), "annotations": {OWNER: m.uid()}},
@@ -75,14 +77,20 @@ impl Volume {
         Some(Self { called, name, spec: spec.clone() })
     }
 
-    /// What removes its data from vCenter; none where it does not say which they are.
-    fn in_vcenter(&self) -> Option<String> {
+    /// What removes its data from the vCenter with these failure domains; nothing where it does not say which they are.
+    fn in_vcenter(&self, domains: &[&Value]) -> Vec<String> {
         if let Some(id) = self.spec["csi"]["volumeHandle"].as_str() {
-            return Some(joined(&["govc", "volume.rm", id]));
+            return vec![joined(&["govc", "volume.rm", id])];
         }
-        let path = self.spec["vsphereVolume"]["volumePath"].as_str()?;
-        let (datastore, file) = path.strip_prefix('[')?.split_once("] ")?;
-        Some(joined(&["govc", "datastore.rm", "-ds", datastore, file]))
+        let path = self.spec["vsphereVolume"]["volumePath"].as_str().unwrap_or_default();
+        let Some((datastore, file)) = path.strip_prefix('[').and_then(|path| path.split_once("] ")) else { return Vec::new() };
+        // govc knows no default datacenter where there are several, and several may have a datastore of that name.
+        let having = domains.iter().filter(|domain| part(domain, "/topology/datastore").rsplit('/').next() == Some(datastore));
+        let datacenters: BTreeSet<String> = having.map(|domain| datacenter(domain)).collect();
+        if datacenters.is_empty() {
+            return vec![joined(&["govc", "datastore.rm", "-ds", datastore, file])];
+        }
+        datacenters.iter().map(|datacenter| joined(&["govc", "datastore.rm", "-dc", datacenter, "-ds", datastore, file])).collect()
     }
 
     /// What removes it from the cluster. Its driver would look for the data on the target: it is not to delete them.
@@ -121,10 +129,10 @@ fn text(about: &About<'_>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for vcenter in about.vcenters {
         let server = vcenter["server"].as_str().unwrap_or_default();
-        lines.push(format!("# in vCenter {server}; with GOVC_URL, GOVC_USERNAME and GOVC_PASSWORD of it"));
+        lines.push(format!("{IN_VCENTER}{server}; with GOVC_URL, GOVC_USERNAME and GOVC_PASSWORD of it"));
         lines.extend(in_vcenter(about, server));
     }
-    lines.push("# in the cluster".to_owned());
+    lines.push(IN_CLUSTER.to_owned());
     lines.extend(in_cluster(about));
     lines.join("\n") + "\n"
 }
@@ -132,7 +140,7 @@ fn text(about: &About<'_>) -> String {
 fn in_cluster(about: &About<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for volume in about.volumes.iter().take(MOST_VOLUMES) {
-        lines.push(format!("# claim {}, whose data are on the source: once they are moved, or not wanted any more", volume.called));
+        lines.push(format!("{CLAIM}{}, whose data are on the source: once they are moved, or not wanted any more", volume.called));
         lines.extend(volume.in_cluster());
     }
     let rest = about.volumes.len().saturating_sub(MOST_VOLUMES);
@@ -162,14 +170,14 @@ fn in_cluster(about: &About<'_>) -> Vec<String> {
 
 fn in_vcenter(about: &About<'_>, server: &str) -> Vec<String> {
     let id = about.infra_id;
+    let domains: Vec<&Value> = about.domains.iter().filter(|domain| domain["server"] == server).collect();
     let mut lines = vec!["# volumes that were left there, if any: look before the rest goes".to_owned(), "govc volume.ls -l".to_owned()];
     if !about.volumes.is_empty() {
         lines.push(
             "# with these the data of claims go, which are listed below; one it does not know is in another of the sources".to_owned(),
         );
-        lines.extend(about.volumes.iter().take(MOST_VOLUMES).filter_map(Volume::in_vcenter));
+        lines.extend(about.volumes.iter().take(MOST_VOLUMES).flat_map(|volume| volume.in_vcenter(&domains)));
     }
-    let domains: Vec<&Value> = about.domains.iter().filter(|domain| domain["server"] == server).collect();
     let once = |command: String, lines: &mut Vec<String>| {
         if !lines.contains(&command) {
             lines.push(command);

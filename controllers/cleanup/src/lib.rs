@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod detach;
+mod earlier;
 mod leftovers;
 mod metadata;
 mod remove;

@@ -6,7 +6,7 @@ use super::*;
 
 fn domain(more: &Value) -> Value {
     let mut domain = json!({"name": "fd-a", "server": "a", "region": "r", "zone": "z",
-        "topology": {"datacenter": "dc", "computeCluster": "/dc/host/c", "template": "/dc/vm/rhcos"}});
+        "topology": {"datacenter": "dc", "computeCluster": "/dc/host/c", "template": "/dc/vm/rhcos", "datastore": "/dc/datastore/fast one"}});
     for (key, value) in more.as_object().cloned().unwrap_or_default() {
         domain[key] = value;
     }
@@ -104,12 +104,14 @@ fn claims_that_were_left_are_listed_with_their_data_and_those_on_the_target_are_
     let csi = json!({"driver": "csi.vsphere.vmware.com", "volumeHandle": "0e1f"});
     let old = volume("pv-1", &json!({"claimRef": claim, "csi": csi, "persistentVolumeReclaimPolicy": "Delete"})).unwrap();
     let in_tree = volume("pv-2", &json!({"vsphereVolume": {"volumePath": "[fast one] kubevols/x.vmdk"}})).unwrap();
-    let told = listed(&[domain(&json!({}))], &[old, in_tree], false);
+    let elsewhere = volume("pv-5", &json!({"vsphereVolume": {"volumePath": "[unknown] kubevols/x.vmdk"}})).unwrap();
+    let told = listed(&[domain(&json!({}))], &[old, in_tree, elsewhere], false);
     has(
         &told,
         &[
             "govc volume.rm 0e1f",
-            "govc datastore.rm -ds 'fast one' kubevols/x.vmdk",
+            "govc datastore.rm -dc /dc -ds 'fast one' kubevols/x.vmdk",
+            "govc datastore.rm -ds unknown kubevols/x.vmdk",
             "# claim shop/orders, whose data are on the source: once they are moved, or not wanted any more",
             "oc patch pv pv-1 -p '{\"spec\": {\"persistentVolumeReclaimPolicy\": \"Retain\"}}'",
             "oc -n shop delete --ignore-not-found pvc orders",
