@@ -13,6 +13,7 @@ mod leaving;
 mod plane;
 mod ramp;
 mod steps;
+mod successors;
 mod view;
 mod wanted;
 

@@ -53,6 +53,13 @@ pub fn is_ours(set: &DynamicObject, uid: &str) -> bool {
     set.annotations().get(OWNER).is_some_and(|owner| owner == uid)
 }
 
+/// Whether the set is marked as the one that is wanted: for the same set of the source, in the same failure domain.
+pub fn stands_for(set: &DynamicObject, wanted: &Wanted) -> bool {
+    let said = |key: &str| wanted.object["metadata"]["annotations"][key].as_str();
+    [SOURCE_SET, DOMAIN].into_iter().all(|key| said(key) == set.annotations().get(key).map(String::as_str))
+        && said(OWNER) == set.annotations().get(OWNER).map(String::as_str)
+}
+
 /// The sets whose machines are on a source, by name. What another platform or another vCenter has is none of them.
 pub fn of_the_source(sets: &[Object], sources: &[String], uid: &str) -> Vec<Object> {
     let mut found: Vec<Object> =

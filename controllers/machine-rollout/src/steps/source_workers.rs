@@ -12,9 +12,11 @@ use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
 use vmi_steps::{Migration, Seen, Step, Writer};
 
+use super::workers;
 use super::{failed, few, machines_of, planning, progress, sets, stuck, waiting};
 use crate::leaving::{self, Leaving, scaled};
 use crate::ramp::{self, Growing};
+use crate::successors;
 use crate::view::{NAMESPACE, Object, is_master, node_name, replicas, server};
 use crate::wanted::of_the_source;
 
@@ -71,7 +73,12 @@ impl Step for SourceWorkersRemoved {
     async fn observe(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
         let found = of_the_source(&sets(m), &m.sources(), &m.uid());
         let Some(saved) = saved(m)? else {
-            return Ok(first(m, &found));
+            let open = unreplaced(m)?;
+            return Ok(if open.is_empty() {
+                first(m, &found)
+            } else {
+                Seen::waiting(format!("no machine leaves the source before the target has its sets: {}", few(&open)))
+            });
         };
         let (known, since): (Vec<Object>, Vec<Object>) = found.into_iter().partition(|set| saved.has(set));
         let all: Vec<Leaving> = known.into_iter().map(|set| Leaving { machines: machines_of(m, &set), set }).collect();
@@ -169,6 +176,14 @@ fn machines_on_the_source(m: &Migration) -> Vec<Object> {
 /// machine API gives the virtual machine as hostname.
 fn node_of(machine: &Object) -> String {
     node_name(machine).map_or_else(|| machine.name_any(), str::to_owned)
+}
+
+/// What of the source nothing on the target stands for any more. Asked before the first machine leaves: then there is still a choice.
+fn unreplaced(m: &Migration) -> Result<Vec<String>, Stop> {
+    if planning(m) {
+        return Ok(Vec::new());
+    }
+    Ok(successors::lacking(&workers::asked_for(m)?, &sets(m), &workers::made_since(m)))
 }
 
 /// Everything is saved before anything leaves.

@@ -11,9 +11,10 @@ use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
 use vmi_steps::{Migration, Seen, Step, Writer};
 
-use super::{failed, left_out, planning, progress, sets, stuck, waiting, workers_undo};
+use super::{failed, few, left_out, planning, progress, sets, stuck, waiting, workers_undo};
 use crate::leaving::scaled;
 use crate::ramp::{self, Growing};
+use crate::successors;
 use crate::view::{NAMESPACE, Object, replicas};
 use crate::wanted::{Known, Wanted, is_ours, wanted};
 
@@ -58,6 +59,13 @@ impl Step for WorkersReady {
         act.make(writer).await
     }
 
+    fn drifted(&self, m: &Migration) -> Option<String> {
+        let wanted = asked_for(m).ok()?;
+        let gone = successors::gone(&wanted, &sets(m), &made_since(m));
+        let lines: Vec<String> = gone.iter().map(|set| format!("MachineSet {} on {} is gone", set.name, set.server)).collect();
+        (!lines.is_empty()).then(|| format!("{} (oc -n {NAMESPACE} get machinesets)", few(&lines)))
+    }
+
     fn deadline(&self, m: &Migration) -> Duration {
         let machines = asked_for(m).map_or(0, |all| all.iter().map(|set| set.replicas).sum::<i64>());
         let batches = machines / i64::from(m.spec().rollout.batch.max(1));
@@ -69,7 +77,15 @@ impl Step for WorkersReady {
     }
 }
 
-fn asked_for(m: &Migration) -> Result<Vec<Wanted>, Stop> {
+/// The sets that were made after this step was done, by name.
+pub fn made_since(m: &Migration) -> Vec<String> {
+    let done = m.vmi.step(StepName::WorkersReady).and_then(|step| step.finished_at.as_ref()).map(|time| time.0);
+    let since = |set: &Object| set.metadata.creation_timestamp.as_ref().zip(done).is_some_and(|(made, done)| made.0 > done);
+    sets(m).iter().filter(|set| since(set)).map(|set| set.name_any()).collect()
+}
+
+/// What is to be on the target.
+pub fn asked_for(m: &Migration) -> Result<Vec<Wanted>, Stop> {
     let id = m.infrastructure_id().ok_or_else(|| Stop::again("Infrastructure cluster has no status.infrastructureName"))?;
     let (sets, sources, uid) = (sets(m), m.sources(), m.uid());
     let known = Known { spec: m.spec(), sets: &sets, sources: &sources, uid: &uid, infrastructure_id: &id };
