@@ -1,5 +1,7 @@
 //! How sets shrink to nothing: so many machines at once and no more; and who keeps one from leaving.
 
+use std::time::Duration;
+
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -8,6 +10,14 @@ use vmi_steps::Migration;
 use vmi_steps::change::{Act, Change};
 
 use crate::view::{EVENT, NAMESPACE, Object, node_name, phase, replicas, task};
+
+/// For each round of draining: pods may take their time to end.
+const A_ROUND: Duration = Duration::from_secs(1800);
+
+/// How long sets may take to lose their machines, the largest having had so many: all are drained at the same time.
+pub fn patience(largest: i64, draining: i64) -> Duration {
+    A_ROUND * u32::try_from(largest / draining.max(1) + 1).unwrap_or(1)
+}
 
 /// A set whose machines leave, and those that are still there.
 pub struct Leaving {
@@ -195,6 +205,13 @@ mod tests {
     }
 
     const REFUSED: &str = "Node drain requeued: error when evicting pods/\"web-1\" -n \"shop\": global timeout reached: 20s";
+
+    #[test]
+    fn there_is_time_for_every_round_of_the_largest_set() {
+        for (largest, draining, rounds) in [(0, 3, 1), (2, 3, 1), (9, 3, 4), (100, 1, 101), (5, 0, 6)] {
+            assert_eq!(patience(largest, draining), A_ROUND * rounds, "{largest} by {draining}");
+        }
+    }
 
     #[test]
     fn whoever_keeps_a_machine_is_named() {

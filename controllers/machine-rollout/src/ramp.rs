@@ -1,5 +1,15 @@
 //! How sets grow: first one machine in each failure domain, and only when all of these serve, the others in batches. Pure.
 
+use std::time::Duration;
+
+/// For each batch: a template may have to be copied to every host first.
+const A_BATCH: Duration = Duration::from_secs(1800);
+
+/// How long sets may take to get so many machines in all: one machine in each failure domain, and then batch by batch.
+pub fn patience(machines: i64, batch: i64) -> Duration {
+    A_BATCH * u32::try_from(machines / batch.max(1) + 2).unwrap_or(2)
+}
+
 /// A set on its way to as many machines as it is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Growing<'a> {
@@ -68,6 +78,13 @@ mod tests {
             (vec![set("x", 4, 4, 4), set("x", 5, 5, 4)], None),
         ] {
             assert_eq!(next(&sets, 3, true), next_is, "{sets:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_time_for_every_batch_of_all_machines_together() {
+        for (machines, batch, batches) in [(0, 3, 2), (2, 3, 2), (9, 3, 5), (100, 1, 102), (5, 0, 7)] {
+            assert_eq!(patience(machines, batch), A_BATCH * batches, "{machines} by {batch}");
         }
     }
 

@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
+use vmi_crds::turn::rolling_back;
 use vmi_kit::kind::{ADMISSION_POLICY, MACHINE, MACHINE_SET, NODE, VOLUME_ATTACHMENT};
 use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
@@ -24,8 +25,6 @@ use crate::wanted::of_the_source;
 const SETS: &str = "machine-sets";
 /// Where it is, no failure domain leaves Infrastructure while a set names it, even one without machines.
 const POLICY: &str = "vsphere-failure-domain-in-use-by-machineset";
-/// For each round of draining: pods may take their time to end.
-const A_ROUND: Duration = Duration::from_secs(1800);
 
 /// The source's sets as they were.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -136,8 +135,11 @@ impl Step for SourceWorkersRemoved {
 
     fn deadline(&self, m: &Migration) -> Duration {
         let saved = saved(m).ok().flatten().unwrap_or_default();
-        let most = saved.sets.iter().map(SavedSet::replicas).max().unwrap_or_default();
-        A_ROUND * u32::try_from(most / i64::from(m.spec().rollout.draining.max(1)) + 1).unwrap_or(1)
+        let (sets, rollout) = (saved.sets.iter().map(SavedSet::replicas), &m.spec().rollout);
+        if rolling_back(&m.vmi) {
+            return ramp::patience(sets.sum(), i64::from(rollout.batch));
+        }
+        leaving::patience(sets.max().unwrap_or_default(), i64::from(rollout.draining))
     }
 
     fn stuck(&self, _m: &Migration) -> Vec<String> {

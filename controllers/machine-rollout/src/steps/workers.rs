@@ -6,20 +6,18 @@ use kube::ResourceExt;
 use serde_json::json;
 use vmi_crds::graph::StepName;
 use vmi_crds::spec::SourceRetirement;
+use vmi_crds::turn::rolling_back;
 use vmi_kit::kind::{MACHINE_AUTOSCALER, MACHINE_SET};
 use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
 use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::{failed, few, left_out, planning, progress, sets, stuck, waiting, workers_undo};
-use crate::leaving::scaled;
+use crate::leaving::{self, scaled};
 use crate::ramp::{self, Growing};
 use crate::successors;
 use crate::view::{NAMESPACE, Object, replicas};
 use crate::wanted::{Known, Wanted, is_ours, wanted};
-
-/// For each batch: a template may have to be copied to every host first.
-const A_BATCH: Duration = Duration::from_secs(1800);
 
 /// Step 11.
 pub struct WorkersReady;
@@ -67,9 +65,15 @@ impl Step for WorkersReady {
     }
 
     fn deadline(&self, m: &Migration) -> Duration {
-        let machines = asked_for(m).map_or(0, |all| all.iter().map(|set| set.replicas).sum::<i64>());
-        let batches = machines / i64::from(m.spec().rollout.batch.max(1));
-        A_BATCH * u32::try_from(batches + 2).unwrap_or(2)
+        let asked_for = asked_for(m).unwrap_or_default();
+        let asked_for = asked_for.iter().map(|set| set.replicas);
+        if rolling_back(&m.vmi) {
+            // An autoscaler may have made one larger; while it shrinks, what was asked for keeps its time from shrinking with it.
+            let ours = sets(m).into_iter().filter(|set| is_ours(set, &m.uid()));
+            let largest = asked_for.chain(ours.map(|set| replicas(&set))).max().unwrap_or_default();
+            return leaving::patience(largest, i64::from(m.spec().rollout.draining));
+        }
+        ramp::patience(asked_for.sum(), i64::from(m.spec().rollout.batch))
     }
 
     fn stuck(&self, _m: &Migration) -> Vec<String> {
