@@ -1,9 +1,10 @@
 //! What is said of a step: that it began, what it does, how it ended, and that it is stuck.
 
 use jiff::Timestamp;
+use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
 use vmi_crds::status::{Failure, RefusedCredentials, StepState};
-use vmi_crds::turn::Turn;
+use vmi_crds::turn::{Turn, rolling_back};
 use vmi_kit::failure::{Stop, failure};
 
 use crate::migration::Migration;
@@ -64,6 +65,11 @@ pub(crate) fn undone(m: &Migration, report: &mut Report, name: StepName, reason:
     m.cx.event(&m.vmi, name, reason, message, false);
 }
 
+/// A way back that is paused cannot be turned round: what is resumed there is the way back.
+fn resumed_as(vmi: &VSphereMigrationInfra, next: &str) -> String {
+    if rolling_back(vmi) { next.replace("to Paused and to Running again", "to Paused and to RollingBack again") } else { next.to_owned() }
+}
+
 pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &str, mut found: Failure) {
     if found.cluster_state.is_empty() {
         let (state, safe) = vmi_crds::safety::cluster_state(&m.vmi);
@@ -73,6 +79,7 @@ pub(crate) fn fail(m: &Migration, report: &mut Report, name: StepName, reason: &
     if found.look.is_empty() {
         found.look = vec![format!("oc -n {} describe vspheremigrationinfra.config.openshift.io {}", m.cx.namespace, m.name())];
     }
+    found.next = resumed_as(&m.vmi, &found.next);
     let message = format!("{}; {}", found.message, found.next);
     let entry = report.step(name);
     let known = entry.failure.as_ref() == Some(&found) && entry.state == StepState::Failed;
@@ -113,4 +120,27 @@ pub(crate) fn deadline<S: Step>(step: &S, m: &Migration, report: &mut Report, wa
     let found = failure("STL-001", text, "mend what it waits for, then set spec.state to Paused and to Running again");
     fail(m, report, name, "STL-001", vmi_kit::failure::look(found, step.stuck(m)));
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn vmi(state: &str, turned: &Value) -> VSphereMigrationInfra {
+        let vmi = json!({"apiVersion": "config.openshift.io/v1alpha1", "kind": "VSphereMigrationInfra", "metadata": {"name": "m"},
+            "spec": {"state": state, "credentialsSecret": {"name": "s"}, "vcenters": [], "failureDomains": []},
+            "status": {"startedAt": "2026-01-02T03:04:05Z", "rollingBackAt": turned}});
+        serde_json::from_value(vmi).unwrap()
+    }
+
+    #[test]
+    fn on_the_way_back_nobody_is_told_to_set_a_state_that_is_refused_there() {
+        let (next, then) = ("mend it, then set spec.state to Paused and to Running again to go on", json!("2026-01-02T03:04:06Z"));
+        assert_eq!(resumed_as(&vmi("Running", &Value::Null), next), next);
+        for back in [vmi("RollingBack", &Value::Null), vmi("RollingBack", &then), vmi("Paused", &then)] {
+            assert_eq!(resumed_as(&back, next), "mend it, then set spec.state to Paused and to RollingBack again to go on");
+        }
+    }
 }
