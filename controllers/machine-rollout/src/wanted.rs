@@ -6,8 +6,9 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use vmi_crds::spec::{SourceRetirement, VSphereMigrationInfraSpec};
-use vmi_intent::machine_sets::{carried_over, name};
+use vmi_intent::machine_sets::carried_over;
 use vmi_intent::provider::left_out;
+use vmi_intent::set_names::{Asked, Called, planned};
 use vmi_steps::saved::OWNER;
 
 use crate::view::{Object, replicas, set_server};
@@ -79,22 +80,33 @@ pub fn wanted(known: &Known<'_>) -> Result<Vec<Wanted>, String> {
 
 /// In Remove every set of the source, each in one failure domain, one after the other, unless the vmi says otherwise.
 fn carried(known: &Known<'_>, sources: &[Object]) -> Vec<Wanted> {
-    let mut all = Vec::new();
-    for (at, source) in sources.iter().enumerate() {
-        let own = source.name_any();
-        let said = known.spec.machine_sets.iter().find(|set| set.name == own);
+    let ours: Vec<&Object> = known.sets.iter().filter(|set| is_ours(set, known.uid)).collect();
+    let said = |source: &Object| known.spec.machine_sets.iter().find(|set| set.name == source.name_any());
+    let names: Vec<String> = sources.iter().map(|set| set.name_any()).collect();
+    let asked = |(source, own): (&Object, &'_ String)| {
+        let domains = said(source).map(|set| set.failure_domains.as_slice()).unwrap_or_default();
         // What was made already stays where it is, also if another set has come or gone since.
-        let made = known.sets.iter().find(|set| is_ours(set, known.uid) && set.annotations().get(SOURCE_SET) == Some(&own));
-        let made = made.and_then(|set| set.annotations().get(DOMAIN).cloned());
-        let domains = said.map(|set| set.failure_domains.clone()).filter(|domains| !domains.is_empty());
-        let domains = domains.unwrap_or_else(|| vec![made.unwrap_or_else(|| turn(known, at))]);
-        let total = said.and_then(|set| set.replicas).map_or_else(|| replicas(source), i64::from);
-        for (index, domain) in domains.iter().enumerate() {
-            let marks = [(OWNER, known.uid), (SOURCE_SET, own.as_str()), (DOMAIN, domain.as_str())];
-            all.extend(one(known, source, &name(&own, domain), domain, share(total, domains.len(), index), &marks));
-        }
+        let made = ours.iter().find(|set| set.annotations().get(SOURCE_SET) == Some(own)).and_then(|set| set.annotations().get(DOMAIN));
+        if domains.is_empty() { made.cloned().into_iter().collect() } else { domains.to_vec() }
+    };
+    let spread: Vec<Vec<String>> = sources.iter().zip(&names).map(asked).collect();
+    let asked: Vec<Asked<'_>> = names.iter().zip(&spread).map(|(name, domains)| Asked { name, domains: strings(domains) }).collect();
+    let others: Vec<String> = names.iter().cloned().chain(ours.iter().map(|set| set.name_any())).collect();
+    let mut all = Vec::new();
+    for set in planned(&asked, &domains(known), Called::ByPlace, &strings(&others)) {
+        let (source, own) = (&sources[set.of], names[set.of].as_str());
+        let total = said(source).and_then(|said| said.replicas).map_or_else(|| replicas(source), i64::from);
+        let marks = [(OWNER, known.uid), (SOURCE_SET, own), (DOMAIN, set.domain)];
+        let name = made(&ours, own, set.domain).unwrap_or(set.name);
+        all.extend(one(known, source, &name, set.domain, share(total, set.part), &marks));
     }
     all
+}
+
+/// What the set is called that was made already: it keeps its name, whatever is there besides now.
+fn made(ours: &[&Object], source: &str, domain: &str) -> Option<String> {
+    let is = |set: &Object, key: &str, wanted: &str| set.annotations().get(key).is_some_and(|said| said == wanted);
+    ours.iter().filter(|set| is(set, SOURCE_SET, source) && is(set, DOMAIN, domain)).map(|set| set.name_any()).min()
 }
 
 /// In Keep the sets that are named, made like the source's plainest workers.
@@ -109,15 +121,14 @@ fn added(known: &Known<'_>, sources: &[Object]) -> Result<Vec<Wanted>, String> {
     let Some(model) = sources.iter().min_by_key(plain) else {
         return Err(format!("no MachineSet makes machines on {}, so there is none to make the new ones like", known.sources.join(", ")));
     };
+    let said = &known.spec.machine_sets;
+    let asked: Vec<Asked<'_>> = said.iter().map(|set| Asked { name: &set.name, domains: strings(&set.failure_domains) }).collect();
+    let others: Vec<String> = sources.iter().map(|set| set.name_any()).collect();
     let mut all = Vec::new();
-    for (at, said) in known.spec.machine_sets.iter().enumerate() {
-        let domains = if said.failure_domains.is_empty() { vec![turn(known, at)] } else { said.failure_domains.clone() };
-        let total = said.replicas.map_or_else(|| replicas(model), i64::from);
-        for (index, domain) in domains.iter().enumerate() {
-            let called = if domains.len() == 1 { said.name.clone() } else { name(&said.name, domain) };
-            let marks = [(OWNER, known.uid), (DOMAIN, domain.as_str())];
-            all.extend(one(known, model, &called, domain, share(total, domains.len(), index), &marks));
-        }
+    for set in planned(&asked, &domains(known), Called::AsAsked, &strings(&others)) {
+        let total = said[set.of].replicas.map_or_else(|| replicas(model), i64::from);
+        let marks = [(OWNER, known.uid), (DOMAIN, set.domain)];
+        all.extend(one(known, model, &set.name, set.domain, share(total, set.part), &marks));
     }
     Ok(all)
 }
@@ -136,14 +147,16 @@ fn one(known: &Known<'_>, source: &Object, called: &str, domain: &str, replicas:
     Some(Wanted { name: called.to_owned(), source: source.name_any(), domain, server, replicas, object, labels, left_out })
 }
 
-/// The failure domain whose turn it is.
-fn turn(known: &Known<'_>, at: usize) -> String {
-    let domains = &known.spec.failure_domains;
-    domains.get(at % domains.len().max(1)).map(|domain| domain.name.clone()).unwrap_or_default()
+fn domains<'a>(known: &Known<'a>) -> Vec<&'a str> {
+    known.spec.failure_domains.iter().map(|domain| domain.name.as_str()).collect()
+}
+
+fn strings(all: &[String]) -> Vec<&str> {
+    all.iter().map(String::as_str).collect()
 }
 
 /// An even share of the machines.
-fn share(total: i64, parts: usize, index: usize) -> i64 {
+fn share(total: i64, (index, parts): (usize, usize)) -> i64 {
     let (parts, index) = (i64::try_from(parts).unwrap_or(1).max(1), i64::try_from(index).unwrap_or_default());
     total / parts + i64::from(index < total % parts)
 }

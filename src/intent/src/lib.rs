@@ -10,5 +10,6 @@ pub mod nodes;
 pub mod places;
 pub mod provider;
 pub mod secret;
+pub mod set_names;
 pub mod source_domain;
 pub mod volumes;

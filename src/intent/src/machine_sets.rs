@@ -1,7 +1,6 @@
 //! A MachineSet carried over to another failure domain: a new set beside the old one, the same in all but place and name.
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::provider;
 
@@ -17,8 +16,6 @@ const NOT_CARRIED_OVER: [&str; 4] = [
     "machine.openshift.io/cluster-api-autoscaler-node-group-min-size",
     "kubectl.kubernetes.io/last-applied-configuration",
 ];
-/// The name of a machine, which is its node's too, has at most 63 characters, six of which its set's controller adds.
-const LONGEST: usize = 57;
 
 /// The set as it shall be in the failure domain, with no machine yet. `marks` are annotations it gets besides.
 pub fn carried_over(source: &Value, name: &str, domain: &Value, infrastructure_id: &str, marks: &[(&str, &str)]) -> Value {
@@ -45,20 +42,6 @@ pub fn carried_over(source: &Value, name: &str, domain: &Value, infrastructure_i
         },
         "spec": spec,
     })
-}
-
-/// What the set that comes from `source` is called in the failure domain.
-pub fn name(source: &str, domain: &str) -> String {
-    let plain = |character: char| if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' };
-    let domain: String = domain.chars().map(plain).collect();
-    let domain = domain.trim_matches('-');
-    let whole = format!("{source}-{domain}");
-    if whole.len() <= LONGEST {
-        return whole;
-    }
-    let sum: String = Sha256::digest(&whole).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let kept: String = whole.chars().take(LONGEST - 9).collect();
-    format!("{}-{sum}", kept.trim_end_matches(['-', '.']))
 }
 
 /// The set's own name wherever the selector and the template's labels say it, so that no set takes the other's machines for its own.

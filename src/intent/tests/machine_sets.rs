@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
 use serde_json::{Value, json};
-use vmi_intent::machine_sets::{SET, carried_over, name};
+use vmi_intent::machine_sets::{SET, carried_over};
 
 fn source() -> Value {
     json!({
@@ -107,14 +107,4 @@ fn what_a_set_does_not_say_is_not_made_up() {
     let new = carried_over(&silent, "new", &domain(), "id", &[]);
     assert_eq!(new["spec"]["template"]["spec"]["metadata"], json!({}));
     assert_eq!((&new["metadata"]["labels"], &new["metadata"]["annotations"]), (&json!({}), &json!({})));
-}
-
-#[test]
-fn names_leave_room_for_a_machines_own_part_and_never_meet() {
-    assert_eq!(name("id-worker-0", "fd-b"), "id-worker-0-fd-b");
-    assert_eq!(name("id-worker-0", "Rack 7/East_"), "id-worker-0-rack-7-east");
-    let long = "x".repeat(80);
-    let (one, other) = (name(&long, "fd-b"), name(&long, "fd-c"));
-    assert_eq!((one.len(), other.len()), (57, 57));
-    assert_ne!(one, other);
 }

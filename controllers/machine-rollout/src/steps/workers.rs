@@ -17,7 +17,7 @@ use crate::leaving::{self, scaled};
 use crate::ramp::{self, Growing};
 use crate::successors;
 use crate::view::{NAMESPACE, Object, replicas};
-use crate::wanted::{Known, Wanted, is_ours, wanted};
+use crate::wanted::{DOMAIN, Known, SOURCE_SET, Wanted, is_ours, stands_for, wanted};
 
 /// Step 11.
 pub struct WorkersReady;
@@ -100,10 +100,20 @@ pub fn asked_for(m: &Migration) -> Result<Vec<Wanted>, Stop> {
 /// The set, where it is made already. One that somebody else made under its name stays theirs.
 fn there(m: &Migration, wanted: &Wanted) -> Result<Option<Object>, Stop> {
     let Some(set) = m.get(MACHINE_SET, NAMESPACE, &wanted.name) else { return Ok(None) };
-    if is_ours(&set, &m.uid()) {
+    if stands_for(&set, wanted) {
         return Ok(Some(set));
     }
-    let text = format!("MachineSet {} is to be made, but somebody else has made one of that name", wanted.name);
+    let name = &wanted.name;
+    let text = if is_ours(&set, &m.uid()) {
+        let says = |key: &str| set.annotations().get(key).cloned().unwrap_or_default();
+        let (source, domain) = (says(SOURCE_SET), says(DOMAIN));
+        format!(
+            "MachineSet {name} is to be made in failure domain {}, but that of this name stands for {source:?} in {domain:?}",
+            wanted.domain
+        )
+    } else {
+        format!("MachineSet {name} is to be made, but somebody else has made one of that name")
+    };
     Err(failure("ROL-001", text, "rename or delete it, then set spec.state to Paused and to Running again").into())
 }
 

@@ -59,6 +59,31 @@ fn what_was_made_stays_in_its_failure_domain_when_a_set_comes_or_goes() {
 }
 
 #[test]
+fn two_sets_never_share_one_and_what_was_made_keeps_its_name() {
+    let said = |sets: &[&str]| {
+        let place = |name: &&str| json!({"name": name, "failureDomains": [if name.ends_with("-x") { "y" } else { "x-y" }]});
+        let mut spec = spec(&json!({"machineSets": sets.iter().map(place).collect::<Vec<_>>()}));
+        spec.failure_domains[0].name = "x-y".to_owned();
+        spec
+    };
+    let names = |sets: &[Object]| {
+        let (spec, sources) = (said(&["w", "w-x"]), ["a".to_owned()]);
+        let known = Known { spec: &spec, sets, sources: &sources, uid: "me", infrastructure_id: "id" };
+        wanted(&known).unwrap().into_iter().map(|set| (set.source, set.name)).collect::<Vec<_>>()
+    };
+    let (one, other) = (set("w", "a", 3, &json!({})), set("w-x", "a", 3, &json!({})));
+    let both = names(&[one.clone(), other.clone()]);
+    assert_ne!(both[0].1, both[1].1);
+    assert!(both.iter().all(|(_, name)| name.starts_with("w-x-y-")), "{both:?}");
+    assert_eq!(names(std::slice::from_ref(&one)), [("w".to_owned(), "w-x-y".to_owned())]);
+    // The first was made while it was alone.
+    let made = set("w-x-y", "b", 3, &json!({"annotations": {OWNER: "me", SOURCE_SET: "w", DOMAIN: "x-y"}}));
+    let then = names(&[one, other.clone(), made.clone()]);
+    assert_eq!(then, [("w".to_owned(), "w-x-y".to_owned()), both[1].clone()]);
+    assert_eq!(names(&[other, made]), both[1..], "also when its source has gone");
+}
+
+#[test]
 fn the_vmi_may_say_where_and_how_many() {
     let said = json!({"machineSets": [{"name": "w-0", "failureDomains": ["y", "x"], "replicas": 5}, {"name": "w-1", "replicas": 0}]});
     let sets = [set("w-0", "a", 3, &json!({})), set("w-1", "a", 3, &json!({}))];
