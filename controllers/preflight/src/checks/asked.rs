@@ -1,20 +1,19 @@
 //! Whether what the user asks for can be done at all: which vCenters, and what is to move.
 
-use vmi_crds::spec::SourceRetirement;
+mod sets;
 
 use super::nearest::found;
 use super::{Check, Finding, Weight, not_looked_at, wrong_or};
 use crate::facts::{Facts, Object};
-use crate::objects::name;
 
 const MOST_VCENTERS: usize = 3;
 
 pub const CHECKS: &[Check] = &[
     Check {
         id: "MOV-002",
-        about: "every entry of `spec.machineSets` is a MachineSet of the source, or where the source is kept one that is not there yet",
+        about: "every entry of `spec.machineSets` is a MachineSet of the source, or where the source is kept one that is not there yet and that machines can be called after; no set to be made has the name of another",
         weight: Weight::Blocks,
-        judge: machine_sets,
+        judge: sets::judge,
     },
     Check {
         id: "SRC-001",
@@ -36,27 +35,6 @@ pub const CHECKS: &[Check] = &[
         judge: same_vcenter,
     },
 ];
-
-fn machine_sets(facts: &Facts) -> Finding {
-    let server = |set: &Object| {
-        set.data["spec"]["template"]["spec"]["providerSpec"]["value"]["workspace"]["server"].as_str().unwrap_or_default().to_owned()
-    };
-    let on_the_source = |set: &&Object| facts.sources.contains(&server(set));
-    let keep = facts.spec.source_retirement == SourceRetirement::Keep;
-    let known: Vec<&str> = facts.cluster.machine_sets.iter().filter(|set| keep || on_the_source(set)).map(name).collect();
-    let wrong = |set: &vmi_crds::spec::MachineSet| {
-        let there = known.contains(&set.name.as_str());
-        match (keep, there) {
-            (true, true) => Some(format!("spec.machineSets[{}].name: there is such a MachineSet; name the one to be made", set.name)),
-            (false, false) => {
-                let instead = found(&set.name, known.iter().copied());
-                Some(format!("spec.machineSets[{}].name: the source has no such MachineSet; {instead}; spell it as there", set.name))
-            }
-            _ => None,
-        }
-    };
-    wrong_or(facts.spec.machine_sets.iter().filter_map(wrong).collect(), format!("{} entries", facts.spec.machine_sets.len()))
-}
 
 fn sources(facts: &Facts) -> Finding {
     let listed = facts.listed_servers();
@@ -153,22 +131,6 @@ mod tests {
     use super::*;
     use crate::checks::sample::{self, SOURCE, TARGET, says};
     use serde_json::json;
-
-    #[test]
-    fn a_set_that_is_named_is_there_in_remove_and_not_there_in_keep() {
-        let template = json!({"spec": {"providerSpec": {"value": {"workspace": {"server": SOURCE}}}}});
-        let set = sample::object(&json!({"metadata": {"name": "worker-0"}, "spec": {"template": template}}));
-        let mut facts = sample::changed(|cluster| cluster.machine_sets = vec![set]);
-        let named = |name: &str| vec![vmi_crds::spec::MachineSet { name: name.to_owned(), failure_domains: Vec::new(), replicas: None }];
-        facts.spec.machine_sets = named("extra");
-        assert!(matches!(machine_sets(&facts), Finding::Passed(_)));
-        facts.spec.machine_sets = named("worker-0");
-        says(&machine_sets(&facts), &["spec.machineSets[worker-0].name: there is such a MachineSet"]);
-        facts.spec.source_retirement = SourceRetirement::Remove;
-        assert!(matches!(machine_sets(&facts), Finding::Passed(_)));
-        facts.spec.machine_sets = named("worker-1");
-        says(&machine_sets(&facts), &["spec.machineSets[worker-1].name: the source has no such MachineSet; found worker-0"]);
-    }
 
     #[test]
     fn a_source_that_is_not_listed_or_not_there_is_told_with_those_that_are() {
