@@ -18,7 +18,7 @@ use super::{failed, few, machines_of, planning, progress, sets, stuck, waiting};
 use crate::leaving::{self, Leaving, scaled};
 use crate::ramp::{self, Growing};
 use crate::successors;
-use crate::view::{NAMESPACE, Object, is_master, node_name, replicas, server};
+use crate::view::{NAMESPACE, Object, is_master, node_name, phase, replicas, server};
 use crate::wanted::of_the_source;
 
 /// The key under which the sets are saved.
@@ -85,7 +85,9 @@ impl Step for SourceWorkersRemoved {
             return Ok(todo);
         }
         let machines = machines_on_the_source(m);
-        let mut open = leaving::told(m, &machines);
+        let (lone, leave): (Vec<Object>, Vec<Object>) = machines.into_iter().partition(is_nobodys);
+        let mut open: Vec<String> = lone.iter().map(by_hand).collect();
+        open.extend(leaving::told(m, &leave));
         let left = leaving::left_of(&saved.nodes, &m.list(NODE, ""), &m.list(VOLUME_ATTACHMENT, ""));
         open.extend(left.iter().map(|left| format!("{left} is still there")));
         open.extend(
@@ -174,6 +176,15 @@ fn machines_on_the_source(m: &Migration) -> Vec<Object> {
     machines
 }
 
+/// Whether the machine stays until somebody deletes it: no set made it, so none lets it go.
+fn is_nobodys(machine: &Object) -> bool {
+    machine.metadata.deletion_timestamp.is_none() && !machine.owner_references().iter().any(|owner| owner.kind == MACHINE_SET.kind)
+}
+
+fn by_hand(machine: &Object) -> String {
+    format!("Machine {} is {}, and no set made it: delete it by hand", machine.name_any(), phase(machine))
+}
+
 /// The Node that a machine became or, where it may still join, will become: on vSphere it is called as its Machine is, whose name the
 /// machine API gives the virtual machine as hostname.
 fn node_of(machine: &Object) -> String {
@@ -245,5 +256,17 @@ mod tests {
         let machine = |status: Value| Arc::new(serde_json::from_value(json!({"metadata": {"name": "m"}, "status": status})).unwrap());
         assert_eq!(node_of(&machine(json!({"phase": "Running", "nodeRef": {"name": "n"}}))), "n");
         assert_eq!(node_of(&machine(json!({"phase": "Provisioned"}))), "m");
+    }
+
+    #[test]
+    fn only_a_machine_that_no_set_made_and_nobody_deletes_waits_for_a_hand() {
+        let machine =
+            |metadata: Value| Arc::new(serde_json::from_value(json!({"metadata": metadata, "status": {"phase": "Running"}})).unwrap());
+        let owner = |kind: &str| json!([{"apiVersion": "v1", "kind": kind, "name": "o", "uid": "u"}]);
+        let lone = machine(json!({"name": "m", "ownerReferences": owner("Cluster")}));
+        assert!(is_nobodys(&lone));
+        assert_eq!(by_hand(&lone), "Machine m is Running, and no set made it: delete it by hand");
+        assert!(!is_nobodys(&machine(json!({"name": "m", "ownerReferences": owner("MachineSet")}))));
+        assert!(!is_nobodys(&machine(json!({"name": "m", "deletionTimestamp": "2026-01-01T00:00:00Z"}))), "it leaves already");
     }
 }
