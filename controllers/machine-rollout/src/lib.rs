@@ -26,7 +26,8 @@ use vmi_kit::{OWN, Stop, Touch, reads};
 use vmi_steps::step::sooner;
 use vmi_steps::{Controller, Migration, Report, Wake, take};
 
-use steps::control_plane::{self, ControlPlaneReady};
+use steps::brake;
+use steps::control_plane::ControlPlaneReady;
 use steps::source_workers::SourceWorkersRemoved;
 use steps::workers::WorkersReady;
 use view::{EVENT, NAMESPACE, SIGNING_REQUEST};
@@ -59,7 +60,7 @@ impl Controller for MachineRollout {
         if !m.vmi.over() {
             count(m, report);
         }
-        control_plane::brake(m, report).await?;
+        brake::brake(m, report).await?;
         let mut wake = take(&WorkersReady, m, report).await?;
         wake = sooner(wake, take(&ControlPlaneReady, m, report).await?);
         wake = sooner(wake, take(&SourceWorkersRemoved, m, report).await?);

@@ -3,19 +3,14 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
-use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName;
-use vmi_crds::spec::State;
-use vmi_crds::status::StepState;
-use vmi_crds::turn::{rolling_back, turn};
 use vmi_intent::control_plane_set::{domains, of_masters, on_domains};
 use vmi_intent::provider::{self, is_in};
 use vmi_kit::kind::{CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, MACHINE};
 use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
-use vmi_steps::{Migration, Report, Seen, Step, Writer};
+use vmi_steps::{Migration, Seen, Step, Writer};
 
 use super::{failed, few, left_out, planning, stuck};
 use crate::joining;
@@ -25,7 +20,7 @@ use crate::view::{NAMESPACE, Object, SIGNING_REQUEST, creation, is_master, phase
 
 /// What step 3 saved of the set.
 const SAVED: &str = "cpms";
-const OBJECT: &str = "ControlPlaneMachineSet openshift-machine-api/cluster";
+pub const OBJECT: &str = "ControlPlaneMachineSet openshift-machine-api/cluster";
 /// A new etcd member has to catch up before the old one goes.
 const A_MASTER: Duration = Duration::from_secs(3600);
 
@@ -67,7 +62,8 @@ impl Step for ControlPlaneReady {
     }
 }
 
-fn set(m: &Migration) -> Option<Object> {
+/// The control plane machine set.
+pub fn set(m: &Migration) -> Option<Object> {
     m.get(CONTROL_PLANE_MACHINE_SET, NAMESPACE, "cluster")
 }
 
@@ -202,7 +198,7 @@ fn creating(m: &Migration, masters: &[Object], goal: &Goal) -> Result<Change, St
 }
 
 /// Written only if nobody has changed the spec since it was seen; its status changes all the time.
-fn replace(set: Object, path: &str, value: &Value, words: String) -> Change {
+pub fn replace(set: Object, path: &str, value: &Value, words: String) -> Change {
     let operations = json!([
         {"op": "test", "path": "/metadata/uid", "value": set.metadata.uid},
         {"op": "test", "path": "/metadata/generation", "value": set.metadata.generation},
@@ -230,75 +226,4 @@ fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result
     let mut lines: Vec<String> = masters.iter().filter(|master| phase(master) != "Deleting").map(coming).collect();
     lines.extend(leaving::told(m, going));
     vec![format!("{count} control plane machines serve on {servers}: {}", few(&lines)), missing]
-}
-
-/// Whether the set is at work and has to stop. Nothing holds the way back: it is what makes a cluster well again that is held.
-fn is_to_stop(vmi: &VSphereMigrationInfra, step: StepState, set: &DynamicObject) -> bool {
-    let stops = vmi.spec.state == State::Paused || (vmi.is_true("Held") && !rolling_back(vmi));
-    let spec = &set.data["spec"];
-    let rolls = set.metadata.deletion_timestamp.is_none() && spec["state"] == "Active" && spec["strategy"]["type"] != "OnDelete";
-    matches!(step, StepState::Active | StepState::Failed) && stops && rolls
-}
-
-/// The brake is level: while the migration is paused, or held on its way forward, the set replaces no machine by itself.
-pub async fn brake(m: &Migration, report: &mut Report) -> Result<(), Stop> {
-    const NAME: StepName = StepName::ControlPlaneReady;
-    let step = report.step(NAME).state;
-    let Some(set) = set(m).filter(|set| is_to_stop(&m.vmi, step, set)) else { return Ok(()) };
-    let mut writer = Writer::new(m, NAME, turn(&m.vmi, NAME));
-    let words = format!("{OBJECT}: strategy OnDelete, so that no machine is replaced meanwhile");
-    let outcome = replace(set, "/spec/strategy", &json!({"type": "OnDelete"}), words).make(&mut writer).await;
-    for line in writer.done() {
-        report.log(NAME, line);
-    }
-    outcome
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
-
-    use super::*;
-
-    fn vmi(state: &str, held: &str, turned: bool) -> VSphereMigrationInfra {
-        let then = "2026-01-02T03:04:05Z";
-        let held = json!({"type": "Held", "status": held, "reason": "r", "message": "m", "lastTransitionTime": then});
-        let vmi = json!({"apiVersion": "config.openshift.io/v1alpha1", "kind": "VSphereMigrationInfra", "metadata": {"name": "m"},
-            "spec": {"state": state, "credentialsSecret": {"name": "s"}, "vcenters": [], "failureDomains": []},
-            "status": {"startedAt": then, "rollingBackAt": turned.then_some(then), "conditions": [held]}});
-        serde_json::from_value(vmi).unwrap()
-    }
-
-    fn machine_set(state: &str, strategy: &str) -> DynamicObject {
-        serde_json::from_value(json!({"metadata": {"name": "cluster"}, "spec": {"state": state, "strategy": {"type": strategy}}})).unwrap()
-    }
-
-    #[test]
-    fn a_pause_brakes_either_way_and_an_unwell_cluster_only_the_way_forward() {
-        for (state, held, turned, stops) in [
-            ("Running", "False", false, false),
-            ("Running", "True", false, true),
-            // It is asked for, and nobody has noted yet since when.
-            ("RollingBack", "True", false, false),
-            ("RollingBack", "True", true, false),
-            ("Paused", "False", false, true),
-            ("Paused", "True", true, true),
-        ] {
-            let stopped = is_to_stop(&vmi(state, held, turned), StepState::Active, &machine_set("Active", "RollingUpdate"));
-            assert_eq!(stopped, stops, "{state}, Held is {held}, going back: {turned}");
-        }
-    }
-
-    #[test]
-    fn only_a_set_that_this_step_has_set_in_motion_is_braked() {
-        for (step, state, strategy, stops) in [
-            (StepState::Failed, "Active", "RollingUpdate", true),
-            (StepState::Done, "Active", "RollingUpdate", false),
-            (StepState::Active, "Inactive", "RollingUpdate", false),
-            (StepState::Active, "Active", "OnDelete", false),
-        ] {
-            let stopped = is_to_stop(&vmi("Paused", "False", false), step, &machine_set(state, strategy));
-            assert_eq!(stopped, stops, "{step:?} {state} {strategy}");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The steps, one file each, and what they have in common.
 
+pub mod brake;
 pub mod control_plane;
 pub mod source_workers;
 pub mod workers;
