@@ -33,7 +33,8 @@ pub fn observe(m: &Migration) -> Seen<Change> {
     if all.is_empty() {
         return Seen::done("Undone", "the machines that were made on the target are gone, and their sets");
     }
-    let told = leaving::told(m, all.iter().flat_map(|leaving| &leaving.machines));
+    let mut told = leaving::told(m, all.iter().flat_map(|leaving| &leaving.machines));
+    told.extend(all.iter().filter_map(untold));
     let told = if told.is_empty() { "their sets are being deleted".to_owned() } else { few(&told) };
     Seen::waiting(format!("waits for the machines on the target to leave: {told}"))
 }
@@ -46,8 +47,33 @@ fn volumes_on_the_target(m: &Migration) -> Vec<String> {
     here.filter_map(|volume| of_vsphere(&volume.data["spec"], &volume.name_any())).collect()
 }
 
-fn is_empty(leaving: &Leaving) -> bool {
+/// Whether the set is to have no machine and nobody sees one.
+fn looks_empty(leaving: &Leaving) -> bool {
     leaving.machines.is_empty() && replicas(&leaving.set) == 0 && leaving.set.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether its controller knows that it is to have none, and has none: it may have made one a moment ago that nobody sees yet, and a
+/// machine whose set is deleted leaves without a word.
+fn is_told_empty(set: &Object) -> bool {
+    let status = &set.data["status"];
+    set.metadata.generation.is_some_and(|generation| status["observedGeneration"] == generation)
+        && status["replicas"].as_i64().unwrap_or_default() == 0
+}
+
+fn is_empty(leaving: &Leaving) -> bool {
+    looks_empty(leaving) && is_told_empty(&leaving.set)
+}
+
+/// What is waited for where only the word of the set's controller is missing. It comes at once, or that controller does not run, and
+/// then no machine would leave either.
+fn untold(leaving: &Leaving) -> Option<String> {
+    (looks_empty(leaving) && !is_told_empty(&leaving.set)).then(|| {
+        format!(
+            "the machine set controller has yet to say in the status of MachineSet {} that it has none (oc -n {NAMESPACE} logs \
+             deploy/machine-api-controllers -c machineset-controller); if it never does, delete the set by hand",
+            leaving.set.name_any()
+        )
+    })
 }
 
 fn deleted(leaving: &Leaving) -> Change {
@@ -64,4 +90,38 @@ fn turned_back(m: &Migration, all: &[Leaving]) -> Vec<Change> {
         Some(retarget(autoscaler, target, set.set.annotations().get(SOURCE_SET)?))
     };
     autoscalers.iter().filter_map(back).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn leaving(replicas: i64, status: &Value) -> Leaving {
+        let set = json!({"metadata": {"name": "w-x", "generation": 4}, "spec": {"replicas": replicas}, "status": status});
+        Leaving { set: Arc::new(serde_json::from_value(set).unwrap()), machines: Vec::new() }
+    }
+
+    #[test]
+    fn a_set_is_empty_only_by_the_word_of_its_controller_and_that_word_is_waited_for_aloud() {
+        for (status, empty) in [
+            (json!({"observedGeneration": 4, "replicas": 0}), true),
+            (json!({"observedGeneration": 4}), true),
+            (json!({"observedGeneration": 3, "replicas": 0}), false),
+            (json!({"observedGeneration": 4, "replicas": 1}), false),
+            (Value::Null, false),
+        ] {
+            let leaving = leaving(0, &status);
+            assert_eq!(is_empty(&leaving), empty, "{status}");
+            let told = untold(&leaving).unwrap_or_default();
+            assert_eq!(told.starts_with("the machine set controller has yet to say in the status of MachineSet w-x"), !empty, "{told}");
+        }
+        let told = json!({"observedGeneration": 4, "replicas": 0});
+        assert!(!is_empty(&leaving(1, &told)) && untold(&leaving(1, &told)).is_none(), "it is to have one");
+    }
 }
