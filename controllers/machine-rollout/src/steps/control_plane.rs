@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use vmi_crds::graph::StepName;
 use vmi_intent::control_plane_set::{domains, of_masters, on_domains};
 use vmi_intent::provider::{self, is_in};
+use vmi_intent::source_domain;
 use vmi_kit::kind::{CLUSTER_OPERATOR, CONTROL_PLANE_MACHINE_SET, MACHINE};
 use vmi_kit::{Stop, failure};
 use vmi_steps::change::{self, Act, Change};
@@ -179,11 +180,26 @@ fn listed(spec: &Value) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
+fn provider_spec(master: &Object) -> &Value {
+    &master.data["spec"]["providerSpec"]["value"]
+}
+
+/// The failure domains as they will be listed once Infrastructure is extended: where it does not describe the source, that is done then.
+fn described(mut listed: Vec<Value>, sources: &[String], masters: &[Object]) -> Vec<Value> {
+    if !listed.iter().any(|domain| sources.iter().any(|source| domain["server"] == source.as_str())) {
+        listed.extend(masters.first().and_then(|master| source_domain::failure_domain(provider_spec(master)).ok()));
+    }
+    listed
+}
+
 /// Its operator takes a new one only for the masters as they are; it moves nothing until it is told where to.
 fn creating(m: &Migration, masters: &[Object], goal: &Goal) -> Result<Change, Stop> {
-    let all = infrastructure_domains(m);
-    let used = |domain: &&Value| masters.iter().any(|master| is_in(&master.data["spec"]["providerSpec"]["value"]["workspace"], domain));
-    let now = names(all.iter().filter(used));
+    let mut listed = infrastructure_domains(m);
+    if planning(m) {
+        listed = described(listed, &m.sources(), masters);
+    }
+    let used = |domain: &&Value| masters.iter().any(|master| is_in(&provider_spec(master)["workspace"], domain));
+    let now = names(listed.iter().filter(used));
     if now.is_empty() {
         let text = "no failure domain in Infrastructure is where a control plane machine is, string by string".to_owned();
         return Err(failure("ROL-005", text, "correct the failure domain that should be the masters', then resume").into());
@@ -226,4 +242,29 @@ fn rolling(m: &Migration, masters: &[Object], goal: &Goal, rolled: Option<Result
     let mut lines: Vec<String> = masters.iter().filter(|master| phase(master) != "Deleting").map(coming).collect();
     lines.extend(leaving::told(m, going));
     vec![format!("{count} control plane machines serve on {servers}: {}", few(&lines)), missing]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
+
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_source_that_nobody_describes_is_planned_with_as_if_it_were() {
+        let workspace = json!({"server": "a", "datacenter": "dc", "datastore": "/dc/datastore/d", "folder": "/dc/vm/id",
+            "resourcePool": "/dc/host/c/Resources"});
+        let value = json!({"template": "rhcos", "network": {"devices": [{"networkName": "n"}]}, "workspace": workspace});
+        let master: Object =
+            Arc::new(serde_json::from_value(json!({"metadata": {"name": "m"}, "spec": {"providerSpec": {"value": value}}})).unwrap());
+        let (sources, masters) = (["a".to_owned()], [master]);
+        let found = |listed: &[Value]| names(described(listed.to_vec(), &sources, &masters).iter());
+        let (of_the_source, of_another) = (json!({"name": "fd-a", "server": "a"}), json!({"name": "fd-z", "server": "z"}));
+        assert_eq!(found(&[]), [source_domain::NAME]);
+        assert_eq!(found(std::slice::from_ref(&of_another)), ["fd-z", source_domain::NAME]);
+        assert_eq!(found(&[of_the_source, of_another]), ["fd-a", "fd-z"], "what is listed counts");
+        assert!(is_in(&workspace, &described(Vec::new(), &sources, &masters)[0]), "the masters are found in it");
+    }
 }
