@@ -1,5 +1,6 @@
 //! How sets shrink to nothing: so many machines at once and no more; and who keeps one from leaving.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use kube::ResourceExt;
@@ -133,12 +134,14 @@ fn named(object: &DynamicObject) -> String {
 
 /// Nodes of these names that are still there, and volumes still attached to them.
 pub fn left_of(names: &[String], nodes: &[Object], attachments: &[Object]) -> Vec<String> {
-    let there = |name: &&String| nodes.iter().any(|node| node.metadata.name.as_ref() == Some(*name));
+    // There may be thousands of each, and this is asked again with every event.
+    let there: HashSet<&str> = nodes.iter().filter_map(|node| node.metadata.name.as_deref()).collect();
+    let leaving: HashSet<&str> = names.iter().map(String::as_str).collect();
     let attached = attachments.iter().filter_map(|attachment| {
-        let node = attachment.data["spec"]["nodeName"].as_str().filter(|node| names.iter().any(|name| name == node))?;
+        let node = attachment.data["spec"]["nodeName"].as_str().filter(|node| leaving.contains(node))?;
         Some(format!("VolumeAttachment {} of Node {node}", attachment.name_any()))
     });
-    names.iter().filter(there).map(|name| format!("Node {name}")).chain(attached).collect()
+    names.iter().filter(|name| there.contains(name.as_str())).map(|name| format!("Node {name}")).chain(attached).collect()
 }
 
 #[cfg(test)]
