@@ -24,7 +24,8 @@ pub fn carried_over(source: &Value, name: &str, domain: &Value, infrastructure_i
     spec["replicas"] = json!(0);
     spec["selector"]["matchLabels"][SET] = json!(name);
     spec["template"]["metadata"]["labels"][SET] = json!(name);
-    for labels in ["/template/metadata/labels", "/template/spec/metadata/labels"] {
+    // A selector that says where has to go on selecting what the template makes.
+    for labels in ["/selector/matchLabels", "/template/metadata/labels", "/template/spec/metadata/labels"] {
         spec.pointer_mut(labels).into_iter().for_each(|labels| relocate(labels, domain));
     }
     let value = provider::moved(&source["spec"]["template"]["spec"]["providerSpec"]["value"], domain, infrastructure_id);

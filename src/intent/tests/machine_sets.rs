@@ -100,6 +100,17 @@ fn a_set_that_knows_its_machines_by_another_label_gets_one_that_tells_them_apart
 }
 
 #[test]
+fn a_selector_that_says_where_selects_what_the_template_makes() {
+    let mut placed = source();
+    placed["spec"]["selector"]["matchLabels"]["machine.openshift.io/zone"] = json!("zone-a");
+    let new = carried_over(&placed, "new", &domain(), "id", &[]);
+    let (selector, labels) = (&new["spec"]["selector"]["matchLabels"], &new["spec"]["template"]["metadata"]["labels"]);
+    assert_eq!(selector["machine.openshift.io/zone"], "zone-b");
+    assert!(selector.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value), "{selector} {labels}");
+    assert_eq!(selector.get("machine.openshift.io/region"), None, "what was not said is not said");
+}
+
+#[test]
 fn what_a_set_does_not_say_is_not_made_up() {
     let mut silent = source();
     silent["spec"]["template"]["spec"]["metadata"] = json!({});
