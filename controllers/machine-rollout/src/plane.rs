@@ -1,5 +1,7 @@
 //! How the control plane goes from vCenter to vCenter: its machine set is told once where to, and rolls by itself. Pure.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde::Deserialize;
@@ -12,9 +14,25 @@ use crate::view::{Object, phase, server};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Saved {
     pub spec: Value,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Saved {
+    /// Of the one that is there.
+    pub fn of(set: &DynamicObject) -> Self {
+        Self { spec: set.data["spec"].clone(), labels: set.labels().clone(), annotations: set.annotations().clone() }
+    }
+
+    /// Where it was, and as what it is to stay.
+    pub fn goal(self) -> Goal {
+        let end = self.end();
+        let (labels, annotations) = if end.is_some() { (self.labels, self.annotations) } else { Default::default() };
+        Goal { spec: self.spec, servers: Vec::new(), end, labels, annotations }
+    }
+
     /// What becomes of the set once it has rolled: its own strategy, or none where it was not at work and its operator is to make it anew.
     pub fn end(&self) -> Option<Value> {
         (self.spec["state"] == "Active").then(|| self.spec["strategy"].clone())
@@ -22,7 +40,7 @@ impl Saved {
 }
 
 /// Where the control plane is to be.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Goal {
     /// What the set is told, without state and strategy.
     pub spec: Value,
@@ -30,9 +48,27 @@ pub struct Goal {
     pub servers: Vec<String>,
     /// The strategy in the end; none where the set is to go.
     pub end: Option<Value>,
+    /// What its owner wrote on the set; nothing where it is to go.
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Goal {
+    /// Puts back what its owner wrote on the set that was deleted: the operator that makes it anew knows nothing of it. What somebody
+    /// has written there since stays.
+    pub fn missing(&self, set: &DynamicObject) -> Vec<Value> {
+        let said = |saved: &BTreeMap<String, String>, now: &BTreeMap<String, String>, path: &str| {
+            let mut all = saved.clone();
+            all.extend(now.clone());
+            let test = (!now.is_empty()).then(|| json!({"op": "test", "path": path, "value": now}));
+            let add = json!({"op": "add", "path": path, "value": all});
+            if all == *now { Vec::new() } else { test.into_iter().chain([add]).collect() }
+        };
+        let mut operations = said(&self.labels, set.labels(), "/metadata/labels");
+        operations.extend(said(&self.annotations, set.annotations(), "/metadata/annotations"));
+        operations
+    }
+
     /// The spec under which the set rolls, or under which nothing moves by itself.
     pub fn spec(&self, strategy: &str) -> Value {
         let mut spec = self.spec.clone();

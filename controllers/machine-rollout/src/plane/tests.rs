@@ -33,7 +33,8 @@ fn masters(servers: [&str; 3]) -> Vec<Object> {
 }
 
 fn goal(end: Option<&str>) -> Goal {
-    Goal { spec: spec("fd-b", "Inactive", "OnDelete"), servers: vec!["b".to_owned()], end: end.map(|strategy| json!({"type": strategy})) }
+    let end = end.map(|strategy| json!({"type": strategy}));
+    Goal { spec: spec("fd-b", "Inactive", "OnDelete"), servers: vec!["b".to_owned()], end, ..Goal::default() }
 }
 
 fn etcd(progressing: &str) -> DynamicObject {
@@ -117,7 +118,7 @@ fn a_member_of_etcd_that_is_not_well_is_told_by_its_operator() {
 
 #[test]
 fn only_one_that_was_at_work_stays() {
-    let saved = |state: &str| Saved { spec: spec("fd-a", state, "OnDelete") };
+    let saved = |state: &str| Saved::of(&set("fd-a", state, "OnDelete"));
     assert_eq!((saved("Active").end(), saved("Inactive").end()), (Some(json!({"type": "OnDelete"})), None));
     let goal = goal(None);
     let rolls = goal.spec("RollingUpdate");
@@ -125,4 +126,28 @@ fn only_one_that_was_at_work_stays() {
         (&rolls["state"], &rolls["strategy"]["type"], domains(&rolls)),
         (&json!("Active"), &json!("RollingUpdate"), vec!["fd-b".to_owned()])
     );
+}
+
+#[test]
+fn what_its_owner_wrote_on_a_set_that_stays_comes_back_beside_what_is_there_now() {
+    let saved = |state: &str| -> Saved {
+        let labels = json!({"team": "shop", "tier": "one"});
+        serde_json::from_value(json!({"uid": "u", "spec": spec("fd-a", state, "OnDelete"), "labels": labels, "annotations": {"note": "n"}}))
+            .unwrap()
+    };
+    let mut made = set("fd-a", "Inactive", "RollingUpdate");
+    made.metadata.labels = Some([("tier".to_owned(), "two".to_owned())].into());
+    let operations = saved("Active").goal().missing(&made);
+    assert_eq!(
+        json!(operations),
+        json!([
+            {"op": "test", "path": "/metadata/labels", "value": {"tier": "two"}},
+            {"op": "add", "path": "/metadata/labels", "value": {"team": "shop", "tier": "two"}},
+            {"op": "add", "path": "/metadata/annotations", "value": {"note": "n"}},
+        ])
+    );
+    assert!(saved("Inactive").goal().missing(&made).is_empty(), "that one goes in the end");
+    assert!(Saved::of(&made).goal().missing(&made).is_empty());
+    let older: Saved = serde_json::from_value(json!({"spec": spec("fd-a", "Active", "OnDelete")})).unwrap();
+    assert!(older.goal().missing(&made).is_empty());
 }

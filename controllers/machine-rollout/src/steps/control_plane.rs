@@ -36,15 +36,17 @@ impl Step for ControlPlaneReady {
         let servers = m.targets().into_iter().map(str::to_owned).collect();
         let named = m.spec().control_plane.as_ref().map(|plane| plane.failure_domains.clone());
         let named = named.unwrap_or_else(|| m.spec().failure_domains.iter().map(|domain| domain.name.clone()).collect());
-        let (base, end) = before(m)?;
-        roll(m, &Goal { spec: on_domains(&base, &named), servers, end }, "Ready")
+        let base = before(m)?;
+        roll(m, &Goal { spec: on_domains(&base.spec, &named), servers, ..base }, "Ready")
     }
 
     async fn observe_undo(&self, m: &Migration) -> Result<Seen<Change>, Stop> {
-        let (base, end) = before(m)?;
+        let mut base = before(m)?;
         // What was saved says itself where the masters were.
-        let spec = if m.saved(SAVED).is_some() { base } else { on_domains(&base, &source_domains(m)) };
-        roll(m, &Goal { spec, servers: m.sources(), end }, "Undone")
+        if m.saved(SAVED).is_none() {
+            base.spec = on_domains(&base.spec, &source_domains(m));
+        }
+        roll(m, &Goal { servers: m.sources(), ..base }, "Undone")
     }
 
     async fn act(&self, _m: &Migration, act: Change, writer: &mut Writer<'_>) -> Result<(), Stop> {
@@ -74,8 +76,8 @@ fn masters(m: &Migration) -> Vec<Object> {
     masters
 }
 
-/// The set's spec as it was before the migration, and what becomes of the set in the end.
-fn before(m: &Migration) -> Result<(Value, Option<Value>), Stop> {
+/// The set as it was before the migration, and what becomes of it in the end.
+fn before(m: &Migration) -> Result<Goal, Stop> {
     let live = set(m);
     if let Some(value) = m.saved(SAVED) {
         let saved: Saved = serde_json::from_value(value).map_err(|error| {
@@ -83,21 +85,17 @@ fn before(m: &Migration) -> Result<(Value, Option<Value>), Stop> {
             let text = format!("key {SAVED} of Secret {secret}, which holds the control plane machine set, cannot be read: {error}");
             Stop::from(failure("ROL-004", text, "was it edited, or written by another release? put back what it was, then resume"))
         })?;
-        let end = saved.end();
-        return Ok((saved.spec, end));
+        return Ok(saved.goal());
     }
     match live {
         // It is saved only once the migration has started.
-        Some(set) if planning(m) => {
-            let saved = Saved { spec: set.data["spec"].clone() };
-            let end = saved.end();
-            Ok((saved.spec, end))
-        }
-        Some(set) => Ok((set.data["spec"].clone(), None)),
+        Some(set) if planning(m) => Ok(Saved::of(&set).goal()),
+        Some(set) => Ok(Goal { spec: set.data["spec"].clone(), ..Goal::default() }),
         None => {
             let masters = masters(m);
             let first = masters.first().ok_or_else(|| Stop::again("there is no Machine of the control plane"))?;
-            Ok((of_masters(&serde_json::to_value(first.as_ref()).map_err(Stop::again)?, masters.len()), None))
+            let spec = of_masters(&serde_json::to_value(first.as_ref()).map_err(Stop::again)?, masters.len());
+            Ok(Goal { spec, ..Goal::default() })
         }
     }
 }
@@ -150,8 +148,10 @@ fn roll(m: &Migration, goal: &Goal, reason: &'static str) -> Result<Seen<Change>
                 masters.len()
             );
             let dropped = left_out(OBJECT, &dropped(&set.data["spec"], &goal.spec));
-            let mut change = replace(set, "/spec", &goal.spec("RollingUpdate"), words);
-            change.words.extend(dropped);
+            let missing = goal.missing(&set);
+            let put_back = (!missing.is_empty()).then(|| format!("{OBJECT}: labels and annotations that it had before put back"));
+            let mut change = replace_and(set, "/spec", &goal.spec("RollingUpdate"), missing, words);
+            change.words.extend(dropped.into_iter().chain(put_back));
             change
         }
         (Next::PutBack, Some(set)) => {
@@ -208,19 +208,24 @@ fn creating(m: &Migration, masters: &[Object], goal: &Goal) -> Result<Change, St
     let spec = Goal { spec: on_domains(&goal.spec, &now), ..goal.clone() }.spec("OnDelete");
     let body = json!({
         "apiVersion": CONTROL_PLANE_MACHINE_SET.api_version(), "kind": CONTROL_PLANE_MACHINE_SET.kind,
-        "metadata": {"name": "cluster", "namespace": NAMESPACE}, "spec": spec,
+        "metadata": {"name": "cluster", "namespace": NAMESPACE, "labels": goal.labels, "annotations": goal.annotations}, "spec": spec,
     });
     Ok(Change { act: Act::Create(CONTROL_PLANE_MACHINE_SET, body), words })
 }
 
 /// Written only if nobody has changed the spec since it was seen; its status changes all the time.
 pub fn replace(set: Object, path: &str, value: &Value, words: String) -> Change {
-    let operations = json!([
-        {"op": "test", "path": "/metadata/uid", "value": set.metadata.uid},
-        {"op": "test", "path": "/metadata/generation", "value": set.metadata.generation},
-        {"op": "replace", "path": path, "value": value},
-    ]);
-    Change { act: Act::Patch(CONTROL_PLANE_MACHINE_SET, set, operations), words: vec![words] }
+    replace_and(set, path, value, Vec::new(), words)
+}
+
+fn replace_and(set: Object, path: &str, value: &Value, more: Vec<Value>, words: String) -> Change {
+    let mut operations = vec![
+        json!({"op": "test", "path": "/metadata/uid", "value": set.metadata.uid}),
+        json!({"op": "test", "path": "/metadata/generation", "value": set.metadata.generation}),
+        json!({"op": "replace", "path": path, "value": value}),
+    ];
+    operations.extend(more);
+    Change { act: Act::Patch(CONTROL_PLANE_MACHINE_SET, set, Value::Array(operations)), words: vec![words] }
 }
 
 fn told(master: &Object) -> String {
