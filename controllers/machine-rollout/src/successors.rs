@@ -25,8 +25,9 @@ pub fn lacking(wanted: &[Wanted], sets: &[Object], since: &[String]) -> Vec<Stri
                  if nobody needs its machines"
             )),
             Some(object) if replicas(object) == 0 && *count > 0 => Some(format!(
-                "MachineSet {name}, which stands for {source}, was scaled to 0: scale it to {count}, or {source} to 0 if nobody needs its \
-                 machines"
+                "MachineSet {}, which stands for {source}, is to have no machine: scale it to {count}, or delete {source} if nobody needs \
+                 its machines",
+                object.name_any()
             )),
             Some(_) => None,
         }
@@ -79,7 +80,7 @@ mod tests {
         let none = json!({});
         assert!(told(&wanted(3), &[], &[]).starts_with("MachineSet w-x, which stands for w, is gone: make it again on b for 3 machines"));
         assert!(told(&wanted(3), &[set("w-x", "a", 3, &none)], &[]).contains("is gone"), "that one is on the source");
-        assert!(told(&wanted(3), &[set("w-x", "b", 0, &none)], &[]).contains("was scaled to 0: scale it to 3"));
+        assert!(told(&wanted(3), &[set("w-x", "b", 0, &none)], &[]).contains("is to have no machine: scale it to 3"));
         let since = ["w".to_owned()];
         assert!(told(&wanted(3), &[], &since).starts_with("MachineSet w was made on the source since"));
         let mut going = set("w-x", "b", 3, &none).as_ref().clone();
