@@ -9,12 +9,15 @@ pub const SET: &str = "machine.openshift.io/cluster-api-machineset";
 /// By these a Machine or a Node says where it is.
 pub const REGIONS: [&str; 3] = ["machine.openshift.io/region", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"];
 pub const ZONES: [&str; 3] = ["machine.openshift.io/zone", "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
-/// Written by others for the old set alone.
-const NOT_CARRIED_OVER: [&str; 4] = [
+/// Written for the old set alone: by others, or by an earlier migration that made it.
+const NOT_CARRIED_OVER: [&str; 7] = [
     "autoscaling.openshift.io/machineautoscaler",
     "machine.openshift.io/cluster-api-autoscaler-node-group-max-size",
     "machine.openshift.io/cluster-api-autoscaler-node-group-min-size",
     "kubectl.kubernetes.io/last-applied-configuration",
+    "config.openshift.io/vmi-source-machineset",
+    "config.openshift.io/vmi-failure-domain",
+    "config.openshift.io/vmi-uid",
 ];
 
 /// The set as it shall be in the failure domain, with no machine yet. `marks` are annotations it gets besides.

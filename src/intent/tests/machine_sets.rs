@@ -15,6 +15,8 @@ fn source() -> Value {
                 "machine.openshift.io/cluster-api-autoscaler-node-group-min-size": "1",
                 "machine.openshift.io/cluster-api-autoscaler-node-group-max-size": "9",
                 "autoscaling.openshift.io/machineautoscaler": "openshift-machine-api/x",
+                "config.openshift.io/vmi-uid": "earlier", "config.openshift.io/vmi-source-machineset": "id-infra",
+                "config.openshift.io/vmi-failure-domain": "fd-a",
             },
         },
         "spec": {
