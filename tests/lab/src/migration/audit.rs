@@ -51,7 +51,7 @@ pub struct User {
     pub username: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Object {
     pub resource: String,

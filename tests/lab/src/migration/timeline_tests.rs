@@ -207,6 +207,8 @@ fn what_is_asked_in_a_step_that_waits_is_told_unless_an_act_follows() {
         write(OPERATOR, "get", "secrets", "/s", 1_200),
         write(OPERATOR, "get", "machinesets", "/m", 2_300),
         write(OPERATOR, "patch", "machinesets", "/m", 2_400),
+        // A watch that ended begins anew.
+        write(OPERATOR, "list", "machines", "/m", 2_480),
         write(OPERATOR, "watch", "machines", "/m", 2_500),
         write(OPERATOR, "get", "nodes", "/n", 3_000),
         unserved,

@@ -57,8 +57,8 @@ impl Timeline<'_> {
     }
 
     /// What the operator asked the apiserver for while others had to move: in the steps that do little but wait, before, between and after
-    /// its acts, but for what comes right before one, by which it makes sure. Watches and leases aside, and the logs of pods, which
-    /// are followed; it may look for a kind that is not served, for no event tells of that, and reads the vmi again when it has lost
+    /// its acts, but for what comes right before one, by which it makes sure. Watches and leases aside, with the list by which a watch
+    /// that ended begins anew, and the logs of pods, which are followed; it may look for a kind that is not served, for no event tells of that, and reads the vmi again when it has lost
     /// the lead.
     pub fn asked_while_waiting(&self) -> Vec<String> {
         let asks = |event: &&Event| {
@@ -72,9 +72,17 @@ impl Timeline<'_> {
             let ends = acts.iter().map(|act| act.received - MAKING_SURE).chain([done]);
             let waits: Vec<_> = starts.zip(ends).map(|(from, to)| from..to).collect();
             let asked_then = self.own().filter(asks).filter(|event| waits.iter().any(|waits| waits.contains(&event.received)));
+            let asked_then = asked_then.filter(|event| !self.begins_a_watch(event));
             asked.extend(asked_then.map(|event| format!("{step}: {}", event.spoken())));
         }
         asked
+    }
+
+    /// Whether a watch of the same follows at once.
+    fn begins_a_watch(&self, list: &Event) -> bool {
+        let at_once = list.answered..=list.answered + MAKING_SURE;
+        let follows = |event: &Event| event.verb == "watch" && event.object_ref == list.object_ref && at_once.contains(&event.received);
+        list.verb == "list" && self.own().any(follows)
     }
 }
 
