@@ -1,7 +1,7 @@
 //! What the operator did while there was nothing to do, or should have been something: how long it slept, and what it asked for meanwhile.
 
 use jiff::{SignedDuration, Timestamp};
-use vmi_crds::graph::{STEPS, StepName};
+use vmi_crds::graph::{Controller, STEPS, Step, StepName};
 
 use super::{JUDGED, OF_MACHINES, Timeline, seconds};
 use crate::migration::audit::Event;
@@ -14,7 +14,8 @@ impl Timeline<'_> {
     /// The seconds in which everything that the operator waited for was done and it did nothing, as far as the audit log tells: from
     /// each open gate to the first word of the step; within a step from what another did to the operator's next act, and from the
     /// last thing that happened to the report that it is done; but for the time in which the apiserver owed it an answer. What the
-    /// controllers do in a vCenter is not in that log, so steps that work there count with their beginnings alone.
+    /// controllers do in a vCenter is not in that log, so steps that work there, and that look there before they say that they
+    /// begin, count with their hand-overs alone.
     pub fn asleep(&self, quiet: f64, seen: &Seen) -> f64 {
         let told = |when: &'static str| move |(step, seconds): &(&str, f64)| tracing::debug!(step, seconds, "asleep {when}");
         let within = STEPS.iter().filter(|step| !works_in_vcenters(step.name)).filter_map(|step| {
@@ -28,23 +29,26 @@ impl Timeline<'_> {
             let (mut last, mut after_another, mut sum) = (begun, false, 0.0);
             for (received, answered, own) in happened {
                 if own && after_another && received > last {
-                    sum += seconds(last, received) - self.asking(last, received);
+                    sum += seconds(last, received) - self.owed(step, last, received);
                 }
                 (last, after_another) = (answered, !own);
             }
-            Some((step.name.as_str(), sum + seconds(last, done) - self.asking(last, done)))
+            Some((step.name.as_str(), sum + seconds(last, done) - self.owed(step, last, done)))
         });
         let within: f64 = within.inspect(told("within")).map(|(_, seconds)| seconds).sum();
-        let before = self.beginnings().into_iter().map(|(step, seconds, _)| (step.name.as_str(), seconds));
+        let sleeps = |(step, _, gate): &(&Step, f64, Controller)| *gate != step.controller || !works_in_vcenters(step.name);
+        let before = self.beginnings().into_iter().filter(sleeps).map(|(step, seconds, _)| (step.name.as_str(), seconds));
         within + before.inspect(told("before its beginning")).map(|(_, seconds)| seconds).sum::<f64>()
     }
 
-    /// The seconds between the two in which a question or a dry run of the operator was under way: an apiserver that was told of a
-    /// changed CRD takes its time for the first answer.
-    fn asking(&self, from: Timestamp, to: Timestamp) -> f64 {
+    /// The seconds between the two in which the operator had asked something, tried a dry run or reported of the step, and had no answer
+    /// yet: an apiserver that was told of a changed CRD takes its time for the first one.
+    fn owed(&self, step: &Step, from: Timestamp, to: Timestamp) -> f64 {
         let followed = |event: &Event| event.verb == "watch" || event.object_ref.subresource == "log";
-        let asked = self.own().filter(|event| !event.is_write() && !followed(event));
-        let asked = asked.map(|event| (event.received.max(from), event.answered.min(to)));
+        let asked = self.own().filter(|event| !event.is_write() && !followed(event)).map(|event| (event.received, event.answered));
+        let manager = step.controller.field_manager();
+        let reported = self.reports.iter().filter(|report| report.manager == manager).map(|report| (report.received, report.answered));
+        let asked = asked.chain(reported).map(|(received, answered)| (received.max(from), answered.min(to)));
         let mut asked: Vec<(Timestamp, Timestamp)> = asked.filter(|(received, answered)| received < answered).collect();
         asked.sort_unstable();
         let mut counted = from;
@@ -58,8 +62,8 @@ impl Timeline<'_> {
 
     /// What the operator asked the apiserver for while others had to move: in the steps that do little but wait, before, between and after
     /// its acts, but for what comes right before one, by which it makes sure. Watches and leases aside, with the list by which a watch
-    /// that ended begins anew, and the logs of pods, which are followed; it may look for a kind that is not served, for no event tells of that, and reads the vmi again when it has lost
-    /// the lead.
+    /// that ended begins anew, and the logs of pods, which are followed; it may look for a kind that is not served, for no event tells
+    /// of that, and reads the vmi again when it has lost the lead.
     pub fn asked_while_waiting(&self) -> Vec<String> {
         let asks = |event: &&Event| {
             ["get", "list"].contains(&event.verb.as_str()) && event.object_ref.subresource != "log" && event.response_status.code != 404
