@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use serde_json::json;
 use vmi_crds::VSphereMigrationInfra;
 use vmi_crds::graph::StepName::{self, ControlPlaneReady, SourceWorkersRemoved, WorkersReady};
 use vmi_crds::spec::{SourceRetirement, State};
 use vmi_crds::status::StepState;
-use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, LEASE, MACHINE};
+use vmi_lab::kubernetes::{self, CONTROL_PLANE_MACHINE_SET, LEASE, MACHINE, MACHINE_SET};
 use vmi_lab::migration::dump::Dump;
 use vmi_lab::migration::operator::{Operator, Options};
 use vmi_lab::migration::view::View;
@@ -116,7 +117,30 @@ async fn meddled_with(lab: &Lab) -> TestResult {
     .await?;
     let braked = json!({"spec": {"strategy": {"type": "OnDelete"}}});
     kubernetes::merge(&lab.client, CONTROL_PLANE_MACHINE_SET, MACHINE_API, "cluster", &braked).await?;
+    let operator = emptied_and_filled(lab, &site, &target, operator).await?;
     completed(&site, &before, operator).await
+}
+
+/// Somebody takes all machines of a set on the target away before the source's leave: these stay until it has machines again.
+async fn emptied_and_filled(lab: &Lab, site: &Site, target: &str, mut operator: Operator) -> TestResult<Operator> {
+    let sets = kubernetes::list(&lab.client, MACHINE_SET, MACHINE_API).await?;
+    let made_there = |set: &&DynamicObject| set.data["spec"]["template"]["spec"]["providerSpec"]["value"]["workspace"]["server"] == target;
+    let set = sets.iter().find(made_there).ok_or("no set on the target")?;
+    let (name, replicas) = (set.name_any(), set.data["spec"]["replicas"].clone());
+    let scale = async |replicas: serde_json::Value| {
+        kubernetes::merge(&lab.client, MACHINE_SET, MACHINE_API, &name, &json!({"spec": {"replicas": replicas}})).await
+    };
+    scale(json!(0)).await?;
+    let waits = |vmi: &VSphereMigrationInfra| match watch::end(vmi) {
+        Some(end) => Some(Err(format!("it ended as {end:?}"))),
+        None => vmi.step(SourceWorkersRemoved).filter(|step| step.message.contains(&name)).map(|step| Ok(step.message.clone())),
+    };
+    let told = operator.while_alive(watch::follow(site, &mut View::stderr(), "the source to be kept", LONG, waits)).await??;
+    assert!(told.contains("no machine leaves the source"), "{told}");
+    let machines = kubernetes::list(&lab.client, MACHINE, MACHINE_API).await?;
+    assert!(machines.iter().any(|machine| server(machine) != target), "the source was drained");
+    scale(replicas).await?;
+    Ok(operator)
 }
 
 /// A lab of its own: it ends where it began, but with other machines and other domains.
